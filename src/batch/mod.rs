@@ -1,0 +1,43 @@
+//! Events become batches: the body of one gRPC request each, closed on bytes, events or age.
+//!
+//! In: encoded events. Out: a [`Batch`] whose bytes go to the wire with no further copy.
+//! Nothing is lost here: a batch that closes carries what did not fit into the next one.
+
+mod open;
+mod pool;
+mod split;
+
+pub use open::{Limits, OpenBatch};
+pub use pool::Pool;
+
+use bytes::Bytes;
+
+/// gRPC puts this many bytes before each message: a compression flag and a length, big-endian.
+pub const PREFIX: usize = 5;
+
+/// A closed batch.
+#[derive(Debug, Clone)]
+pub struct Batch {
+    /// The request's body: gRPC's prefix, then a `PushEventsRequest`.
+    pub body: Bytes,
+    /// Events in it, never zero.
+    pub events: u64,
+    /// Bytes of memory behind `body`, which may be more than its length.
+    pub weight: usize,
+}
+
+impl Batch {
+    fn exact(body: Vec<u8>, events: u64) -> Self {
+        let weight = body.len();
+        Self { body: body.into_boxed_slice().into(), events, weight }
+    }
+
+    /// The same batch in no more memory than it needs: for one that will wait, where a copy is cheaper than
+    /// the room that a half-filled buffer takes from others.
+    pub fn compacted(self) -> Self {
+        if self.body.len() >= self.weight / 8 * 7 {
+            return self;
+        }
+        Self::exact(self.body.to_vec(), self.events)
+    }
+}

@@ -1,0 +1,80 @@
+//! Halving a batch that a receiver found too large.
+
+use super::{Batch, PREFIX, open};
+use crate::encode::wire::{FIELD_1, take_varint};
+
+impl Batch {
+    /// The batch as two of about half its events, in order; none when it has a single event.
+    pub fn halves(&self) -> Option<(Self, Self)> {
+        if self.events < 2 {
+            return None;
+        }
+        let first = self.events / 2;
+        let mut rest = &self.body[PREFIX..];
+        for _ in 0..first {
+            rest = after_event(rest)?;
+        }
+        let middle = self.body.len() - rest.len();
+        let half = |range: &[u8], events| {
+            let mut body = Vec::with_capacity(PREFIX + range.len());
+            body.extend_from_slice(&[0; PREFIX]);
+            body.extend_from_slice(range);
+            Self::exact(open::finish(body), events)
+        };
+        Some((half(&self.body[PREFIX..middle], first), half(&self.body[middle..], self.events - first)))
+    }
+}
+
+/// What follows the first `events` field of a `PushEventsRequest`.
+fn after_event(bytes: &[u8]) -> Option<&[u8]> {
+    let (&FIELD_1, rest) = bytes.split_first()? else { return None };
+    let (length, rest) = take_varint(rest)?;
+    rest.get(usize::try_from(length).ok()?..)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::{Duration, Instant};
+
+    use prost::Message;
+
+    use super::*;
+    use crate::batch::{Limits, OpenBatch, Pool};
+    use crate::datagram::{Datagram, Timestamp};
+    use crate::encode::SocketEncoder;
+    use crate::proto::event::EventWrapper;
+    use crate::proto::vector::PushEventsRequest;
+
+    fn batch(events: usize) -> Batch {
+        let limits = Limits { max_bytes: 1 << 20, max_events: 1_000, timeout: Duration::from_secs(1) };
+        let mut open = OpenBatch::new(limits, Pool::new(1 << 20, 1));
+        let mut encoder = SocketEncoder::default();
+        for i in 0..events {
+            let payload = vec![i as u8; i * 7 % 300];
+            let peer = "192.0.2.1:514".parse().unwrap();
+            let datagram = Datagram { payload: &payload, peer, received: None, truncated: false };
+            let time = Timestamp { seconds: 1, nanos: 2 };
+            open.push(Instant::now(), |out| encoder.encode(out, &datagram, time));
+        }
+        open.close().unwrap()
+    }
+
+    fn events(batch: &Batch) -> Vec<EventWrapper> {
+        let events = PushEventsRequest::decode(&batch.body[PREFIX..]).unwrap().events;
+        assert_eq!(events.len() as u64, batch.events);
+        let length = u32::from_be_bytes(batch.body[1..PREFIX].try_into().unwrap());
+        assert_eq!(length as usize, batch.body.len() - PREFIX);
+        events
+    }
+
+    #[test]
+    fn halves_hold_the_same_events_in_order_down_to_one() {
+        for count in 2..60 {
+            let whole = batch(count);
+            let (left, right) = whole.halves().unwrap();
+            assert!(left.events.abs_diff(right.events) <= 1);
+            assert_eq!([events(&left), events(&right)].concat(), events(&whole));
+        }
+        assert!(batch(1).halves().is_none());
+    }
+}

@@ -1,0 +1,129 @@
+//! The books as people and scripts read them.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use rustix::time::{ClockId, clock_gettime};
+use serde::Serialize;
+
+use super::{Books, Shed};
+use crate::config::Steering;
+use crate::queue::Levels;
+
+/// The last line of `run`, and the body of its log line every ten seconds.
+#[derive(Debug, Clone, Serialize)]
+pub struct Report {
+    /// Datagrams with a payload, each an event.
+    pub received: u64,
+    /// Events acknowledged by Vector.
+    pub delivered: u64,
+    /// Events refused by Vector for good.
+    pub rejected: u64,
+    /// Events given up on purpose, by reason below.
+    pub shed: u64,
+    /// Events on disk.
+    pub spooled: u64,
+    /// Events between receipt and acknowledgement.
+    pub in_memory: u64,
+    /// Datagrams that the kernel dropped before they could be received.
+    pub kernel_drops: u64,
+    /// Events whose message could not be parsed.
+    pub parse_failures: u64,
+    /// Bytes of the datagrams received.
+    pub received_bytes: u64,
+    /// CPU time of the whole process for each event received, microseconds.
+    pub cpu_us_per_event: f64,
+    /// Datagrams without a payload; not in `received`.
+    pub empty: u64,
+    /// `shed` by reason.
+    pub shed_by_reason: BTreeMap<&'static str, u64>,
+    /// Batches closed.
+    pub batches: u64,
+    /// Requests acknowledged.
+    pub requests: u64,
+    /// Requests that failed and were tried again.
+    pub retries: u64,
+    /// Events that may have arrived twice, because a request got no answer.
+    pub possible_duplicates: u64,
+    /// Reads that failed.
+    pub receive_errors: u64,
+    /// Each worker's part.
+    pub workers: Vec<WorkerReport>,
+}
+
+/// One worker's part of a [`Report`].
+#[derive(Debug, Clone, Serialize)]
+pub struct WorkerReport {
+    /// The listener's address.
+    pub listener: String,
+    /// Its number in the listener's group.
+    pub worker: usize,
+    /// The steering in force.
+    pub steering: Steering,
+    /// Datagrams with a payload.
+    pub received: u64,
+    /// Datagrams that the kernel dropped at its socket.
+    pub kernel_drops: u64,
+}
+
+impl Books {
+    /// The state of everything, given what the queue holds.
+    pub fn report(&self, levels: Levels) -> Report {
+        let get = |cell: &AtomicU64| cell.load(Relaxed);
+        let counts: Vec<_> = self.desks.iter().map(|desk| desk.books.read()).collect();
+        let mut shed_by_reason: BTreeMap<_, _> =
+            Shed::ALL.map(|why| (why.reason(), counts.iter().map(|c| c.shed[why as usize]).sum())).into();
+        *shed_by_reason.entry(Shed::Shutdown.reason()).or_default() += get(&self.left_at_shutdown);
+        let received = counts.iter().map(|c| c.received).sum();
+        let open: u64 = counts.iter().map(|c| c.open).sum();
+        Report {
+            received,
+            delivered: get(&self.push.delivered),
+            rejected: get(&self.push.rejected),
+            shed: shed_by_reason.values().sum(),
+            spooled: 0,
+            in_memory: open + levels.waiting.events + levels.in_flight.events,
+            kernel_drops: self.desks.iter().map(|desk| get(&desk.books.kernel_drops)).sum(),
+            parse_failures: 0,
+            received_bytes: counts.iter().map(|c| c.received_bytes).sum(),
+            cpu_us_per_event: per_event(process_cpu_us(), received),
+            empty: counts.iter().map(|c| c.empty).sum(),
+            shed_by_reason,
+            batches: counts.iter().map(|c| c.batches).sum(),
+            requests: get(&self.push.requests),
+            retries: get(&self.push.retries),
+            possible_duplicates: get(&self.push.possible_duplicates),
+            receive_errors: counts.iter().map(|c| c.receive_errors).sum(),
+            workers: self.workers(),
+        }
+    }
+
+    fn workers(&self) -> Vec<WorkerReport> {
+        let one = |desk: &super::Desk| WorkerReport {
+            listener: desk.listener.to_string(),
+            worker: desk.worker,
+            steering: desk.steering,
+            received: desk.books.read().received,
+            kernel_drops: desk.books.kernel_drops.load(Relaxed),
+        };
+        self.desks.iter().map(one).collect()
+    }
+}
+
+impl Report {
+    /// True when every event received is accounted for.
+    pub fn balances(&self) -> bool {
+        self.received == self.delivered + self.rejected + self.shed + self.spooled + self.in_memory
+    }
+}
+
+/// CPU time that the process has used, user and system, microseconds (clock_gettime(2)).
+pub fn process_cpu_us() -> f64 {
+    let time = clock_gettime(ClockId::ProcessCPUTime);
+    time.tv_sec as f64 * 1e6 + time.tv_nsec as f64 / 1e3
+}
+
+/// Microseconds for each of `events`, rounded to the nanosecond; 0 where there were none.
+pub fn per_event(microseconds: f64, events: u64) -> f64 {
+    if events == 0 { 0.0 } else { (microseconds / events as f64 * 1e3).round() / 1e3 }
+}

@@ -1,0 +1,156 @@
+//! The command line: what was typed becomes a valid [`Config`](crate::config::Config), or one clear line.
+//!
+//! Exit codes: 0 clean, 1 failed, 2 bad usage or configuration. Results go to stdout, logs and errors to stderr.
+
+mod bench;
+mod demo;
+mod load;
+mod options;
+mod receive;
+mod run;
+mod table;
+
+use std::fmt::Display;
+use std::io::{self, Write};
+use std::process::ExitCode;
+
+use clap::{Parser, Subcommand};
+use serde::Serialize;
+use tokio::signal::unix::{SignalKind, signal};
+
+/// Drains UDP syslog on every core and streams it to Vector over gRPC, losing nothing it received.
+#[derive(Debug, Parser)]
+#[command(version, arg_required_else_help = true)]
+struct Cli {
+    #[command(subcommand)]
+    command: Command,
+}
+
+#[derive(Debug, Subcommand)]
+enum Command {
+    /// The sidecar: receive UDP, push to Vector
+    Run(run::Args),
+    /// See it work: one flow of load through a sidecar into an embedded receiver
+    Demo(demo::Args),
+    /// Send numbered UDP messages
+    Load(load::Args),
+    /// Be a Vector source: print events, or count them
+    Receive(receive::Args),
+    /// Measure the pipeline, each stage a process of its own
+    Bench(bench::Args),
+    /// Receive UDP and throw it away: what receiving alone costs
+    #[command(hide = true)]
+    Discard(bench::DiscardArgs),
+}
+
+/// Why a command ended early: one line for a person, and the exit code.
+#[derive(Debug)]
+pub(crate) struct Failure {
+    code: u8,
+    message: String,
+}
+
+impl Failure {
+    fn usage(message: impl Display) -> Self {
+        Self { code: 2, message: message.to_string() }
+    }
+
+    fn failed(message: impl Display) -> Self {
+        Self { code: 1, message: message.to_string() }
+    }
+}
+
+/// Runs the command line of this process.
+pub fn main() -> ExitCode {
+    let cli = match Cli::try_parse() {
+        Ok(cli) => cli,
+        Err(error) if error.use_stderr() => return fail(&Failure::usage(one_line(&error))),
+        Err(help) => {
+            help.print().ok(); // a closed stdout is no reason to fail
+            return ExitCode::SUCCESS;
+        }
+    };
+    crate::logs::start();
+    let result = match cli.command {
+        Command::Run(args) => run::run(&args),
+        Command::Demo(args) => demo::run(&args),
+        Command::Load(args) => load::run(&args),
+        Command::Receive(args) => receive::run(&args),
+        Command::Bench(args) => bench::run(&args),
+        Command::Discard(args) => bench::discard(&args),
+    };
+    result.map_or_else(|failure| fail(&failure), |()| ExitCode::SUCCESS)
+}
+
+fn fail(failure: &Failure) -> ExitCode {
+    // Nothing is left to tell it to when stderr is closed.
+    writeln!(io::stderr(), "sluicegate: {}", failure.message).ok();
+    failure.code.into()
+}
+
+/// clap's message without its usage text, which `--help` has.
+fn one_line(error: &clap::Error) -> String {
+    let text = error.to_string();
+    let said = text.split("\n\nUsage:").next().unwrap_or(&text).split("\n\nFor more").next().unwrap_or(&text);
+    let words: Vec<_> = said.trim_start_matches("error: ").split_whitespace().collect();
+    format!("{} (--help lists what there is)", words.join(" "))
+}
+
+fn print_json(value: &impl Serialize) -> Result<(), Failure> {
+    let line = serde_json::to_string(value).map_err(Failure::failed)?;
+    writeln!(io::stdout(), "{line}")
+        .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))
+}
+
+fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
+    // Pushing is a fraction of the work: more threads than this only wake each other.
+    let threads = crate::config::usable_cores().min(4);
+    tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(threads)
+        .thread_name("push")
+        .enable_all()
+        .build()
+        .map_err(|error| Failure::failed(format!("cannot start a runtime: {error}")))
+}
+
+/// Completes with the next SIGTERM or SIGINT. The process stays deaf to them from the first call on.
+struct Signals {
+    terminate: tokio::signal::unix::Signal,
+    interrupt: tokio::signal::unix::Signal,
+}
+
+impl Signals {
+    /// Call it on a runtime.
+    fn listen() -> Result<Self, Failure> {
+        let listen = |kind| {
+            signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
+        };
+        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+    }
+
+    async fn next(&mut self) {
+        tokio::select! {
+            _ = self.terminate.recv() => {}
+            _ = self.interrupt.recv() => {}
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use clap::CommandFactory;
+
+    use super::*;
+
+    #[test]
+    fn the_command_line_is_consistent() {
+        Cli::command().debug_assert();
+    }
+
+    #[test]
+    fn a_wrong_flag_is_answered_in_one_line() {
+        let error = Cli::try_parse_from(["sluicegate", "run", "--lisen", "x"]).unwrap_err();
+        let line = one_line(&error);
+        assert!(line.contains("--lisen") && line.contains("'--listen'") && !line.contains('\n'), "{line}");
+    }
+}

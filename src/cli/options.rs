@@ -1,0 +1,105 @@
+//! The pipeline's options as flags. Their names are those of the configuration file, joined by dashes.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use clap::Args;
+
+use super::Failure;
+use crate::config::{self, Config, Endpoint, Listener, Steering, WhenFull, units};
+
+#[derive(Debug, Args)]
+pub(super) struct ReceiveOptions {
+    /// Threads and sockets for each address [default: usable cores]
+    #[arg(long, value_name = "N")]
+    pub(super) workers: Option<usize>,
+    /// Which worker gets a datagram: `spread` uses every core for one flow, `flow` keeps each sender's order
+    #[arg(long, value_enum, default_value = "spread")]
+    pub(super) steering: Steering,
+    /// Kernel receive buffer of each address, over all its sockets
+    #[arg(long, value_name = "SIZE", default_value = "64MiB", value_parser = units::bytes)]
+    pub(super) receive_buffer_bytes: usize,
+    /// Longest datagram taken, bytes; longer ones are counted and discarded
+    #[arg(long, value_name = "BYTES", default_value_t = config::MAX_DATAGRAM)]
+    pub(super) max_length: usize,
+}
+
+impl ReceiveOptions {
+    pub(super) fn listener(&self, address: SocketAddr) -> Listener {
+        Listener {
+            address,
+            workers: self.workers.unwrap_or_else(config::usable_cores),
+            steering: self.steering,
+            receive_buffer_bytes: self.receive_buffer_bytes,
+            max_length: self.max_length,
+        }
+    }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct BatchOptions {
+    /// A batch closes at this size
+    #[arg(long, value_name = "SIZE", default_value = "1MiB", value_parser = units::bytes)]
+    batch_max_bytes: usize,
+    /// A batch closes at this many events
+    #[arg(long, value_name = "N", default_value_t = 1_000)]
+    batch_max_events: usize,
+    /// A batch closes at this age
+    #[arg(long, value_name = "TIME", default_value = "200ms", value_parser = units::duration)]
+    batch_timeout: Duration,
+    /// Memory for batches that wait to be pushed
+    #[arg(long, value_name = "SIZE", default_value = "256MiB", value_parser = units::bytes)]
+    buffer_max_bytes: usize,
+    /// When that is full: stop reading, or shed new batches
+    #[arg(long, value_enum, default_value = "block")]
+    when_full: WhenFull,
+}
+
+#[derive(Debug, Args)]
+pub(super) struct PushOptions {
+    /// HTTP/2 connections to each Vector
+    #[arg(long, value_name = "N", default_value_t = 2)]
+    connections: usize,
+    /// Requests in flight on each connection
+    #[arg(long, value_name = "N", default_value_t = 4)]
+    streams: usize,
+    /// Deadline of a request
+    #[arg(long, value_name = "TIME", default_value = "60s", value_parser = units::duration)]
+    request_timeout: Duration,
+    /// First pause after a failure; it doubles up to 5 s
+    #[arg(long, value_name = "TIME", default_value = "100ms", value_parser = units::duration)]
+    retry_initial_backoff: Duration,
+    /// How long a stop may wait for acknowledgements
+    #[arg(long, value_name = "TIME", default_value = "30s", value_parser = units::duration)]
+    shutdown_timeout: Duration,
+}
+
+/// The whole configuration from its parts, or everything that is wrong with it in one line.
+pub(super) fn config(
+    listeners: Vec<Listener>,
+    endpoints: Vec<Endpoint>,
+    batch: &BatchOptions,
+    push: &PushOptions,
+) -> Result<Config, Failure> {
+    let config = Config {
+        listeners,
+        batch: config::Batch {
+            max_bytes: batch.batch_max_bytes,
+            max_events: batch.batch_max_events,
+            timeout: batch.batch_timeout,
+        },
+        buffer: config::Buffer { max_bytes: batch.buffer_max_bytes, when_full: batch.when_full },
+        vector: config::Vector {
+            endpoints,
+            connections: push.connections,
+            streams: push.streams,
+            request_timeout: push.request_timeout,
+            retry_initial_backoff: push.retry_initial_backoff,
+        },
+        shutdown_timeout: push.shutdown_timeout,
+    };
+    config.checked().map_err(|found| {
+        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+        Failure::usage(found.join("; "))
+    })
+}

@@ -1,0 +1,266 @@
+//! What a running sluicegate is told, already valid: later code cannot hold a wrong one.
+//!
+//! Names and defaults are those of the configuration file's contract; where Vector has the option, its name
+//! is Vector's. In: command-line values. Out: [`Config`], or every problem that was found.
+
+pub mod units;
+
+use std::net::SocketAddr;
+use std::thread::available_parallelism;
+use std::time::Duration;
+
+use crate::encode::MAX_EVENT_OVERHEAD;
+
+/// The largest UDP payload over IPv4, bytes (RFC 768: 65,535 less the IP and UDP headers).
+pub const MAX_DATAGRAM: usize = 65_507;
+
+/// A request's hard limit, bytes: gRPC receivers refuse more than 4 MiB by default. The margin is for the
+/// message prefix.
+pub const MAX_REQUEST: usize = 4 * 1024 * 1024 - 64 * 1024;
+
+/// The most workers a listener may have: the steering program numbers sockets, and each costs memory.
+pub const MAX_WORKERS: usize = 256;
+
+/// Everything `run` needs.
+#[derive(Debug, Clone)]
+pub struct Config {
+    /// Where to listen.
+    pub listeners: Vec<Listener>,
+    /// When a batch closes.
+    pub batch: Batch,
+    /// The queue between workers and pushers.
+    pub buffer: Buffer,
+    /// Where to push.
+    pub vector: Vector,
+    /// How long a stop may take.
+    pub shutdown_timeout: Duration,
+}
+
+/// One address and its group of sockets.
+#[derive(Debug, Clone)]
+pub struct Listener {
+    /// The address and UDP port.
+    pub address: SocketAddr,
+    /// Sockets and threads.
+    pub workers: usize,
+    /// Which worker gets a datagram.
+    pub steering: Steering,
+    /// Receive buffer of the whole group, bytes.
+    pub receive_buffer_bytes: usize,
+    /// The longest datagram taken, bytes; a longer one is counted and discarded, as in Vector.
+    pub max_length: usize,
+}
+
+/// Which socket of a group the kernel gives a datagram to.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Steering {
+    /// A random one: one flow uses every core, at the price of its order.
+    Spread,
+    /// By the flow's addresses and ports: keeps each sender's order.
+    Flow,
+    /// By the core that received it: cache-local where the network card spreads by itself.
+    Cpu,
+}
+
+/// When a batch closes: whichever comes first.
+#[derive(Debug, Clone, Copy)]
+pub struct Batch {
+    /// Bytes on the wire.
+    pub max_bytes: usize,
+    /// Events.
+    pub max_events: usize,
+    /// Age.
+    pub timeout: Duration,
+}
+
+/// The queue between workers and pushers.
+#[derive(Debug, Clone, Copy)]
+pub struct Buffer {
+    /// Bytes of waiting batches.
+    pub max_bytes: usize,
+    /// What happens to a batch that does not fit.
+    pub when_full: WhenFull,
+}
+
+/// What happens to a batch that does not fit the queue; Vector's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum WhenFull {
+    /// Reading stops; the kernel's buffer and drop counter take over.
+    Block,
+    /// The new batch is shed and counted.
+    #[value(name = "drop_newest")]
+    DropNewest,
+}
+
+/// Where and how to push.
+#[derive(Debug, Clone)]
+pub struct Vector {
+    /// Vector sources.
+    pub endpoints: Vec<Endpoint>,
+    /// HTTP/2 connections to each.
+    pub connections: usize,
+    /// Requests in flight on each connection.
+    pub streams: usize,
+    /// A request's deadline.
+    pub request_timeout: Duration,
+    /// The first wait after a failure; it doubles from there.
+    pub retry_initial_backoff: Duration,
+}
+
+/// A `vector` source's address, from a URL such as `http://127.0.0.1:6000`.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Endpoint {
+    /// Name or address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+/// Something a person has to change; says what.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("{0}")]
+pub struct Invalid(pub String);
+
+impl Default for Batch {
+    fn default() -> Self {
+        Self { max_bytes: 1 << 20, max_events: 1_000, timeout: Duration::from_millis(200) }
+    }
+}
+
+impl Default for Buffer {
+    fn default() -> Self {
+        Self { max_bytes: 256 << 20, when_full: WhenFull::Block }
+    }
+}
+
+impl Default for Vector {
+    fn default() -> Self {
+        Self {
+            endpoints: Vec::new(),
+            connections: 2,
+            streams: 4,
+            request_timeout: Duration::from_secs(60),
+            retry_initial_backoff: Duration::from_millis(100),
+        }
+    }
+}
+
+impl Listener {
+    /// A listener with the defaults: a worker for each usable core, spread, 64 MiB.
+    pub fn new(address: SocketAddr) -> Self {
+        Self {
+            address,
+            workers: usable_cores(),
+            steering: Steering::Spread,
+            receive_buffer_bytes: 64 << 20,
+            max_length: MAX_DATAGRAM,
+        }
+    }
+}
+
+/// Cores this process may use: affinity and cgroup quota respected.
+pub fn usable_cores() -> usize {
+    available_parallelism().map_or(1, usize::from)
+}
+
+impl Config {
+    /// Takes a configuration as valid, or says everything that is wrong with it.
+    ///
+    /// # Errors
+    /// One [`Invalid`] for each finding.
+    pub fn checked(self) -> Result<Self, Vec<Invalid>> {
+        let mut found = Vec::new();
+        let mut refuse = |wrong: bool, why: String| {
+            if wrong {
+                found.push(Invalid(why));
+            }
+        };
+        refuse(
+            self.listeners.is_empty(),
+            "nowhere to listen: give --listen, such as --listen '[::]:5514'".into(),
+        );
+        refuse(
+            self.vector.endpoints.is_empty(),
+            "nowhere to push: give --vector http://HOST:6000, or --stdout".into(),
+        );
+        for (i, listener) in self.listeners.iter().enumerate() {
+            let address = listener.address;
+            refuse(
+                address.port() == 0,
+                format!("--listen {address}: port 0 would be a random one; name a port"),
+            );
+            let twice = self.listeners[..i].iter().any(|other| other.address == address);
+            refuse(twice, format!("--listen {address} is there twice: give each address once"));
+            in_range("--workers", listener.workers, 1, MAX_WORKERS, &mut refuse);
+            in_range("--max-length", listener.max_length, 1, MAX_DATAGRAM, &mut refuse);
+            in_range("--receive-buffer-bytes", listener.receive_buffer_bytes, 4_096, 1 << 40, &mut refuse);
+        }
+        in_range("--batch-max-bytes", self.batch.max_bytes, 1_024, MAX_REQUEST, &mut refuse);
+        in_range("--batch-max-events", self.batch.max_events, 1, 1_000_000, &mut refuse);
+        in_range("--buffer-max-bytes", self.buffer.max_bytes, 1, usize::MAX, &mut refuse);
+        in_range("--connections", self.vector.connections, 1, 1_024, &mut refuse);
+        in_range("--streams", self.vector.streams, 1, 1_024, &mut refuse);
+        refuse(
+            self.batch.timeout.is_zero(),
+            "--batch-timeout 0 would push each datagram alone: try 200ms".into(),
+        );
+        refuse(
+            self.vector.request_timeout.is_zero(),
+            "--request-timeout 0 would fail each request: try 60s".into(),
+        );
+        if found.is_empty() { Ok(self) } else { Err(found) }
+    }
+
+    /// The most memory this configuration makes the process use for events, bytes: what is being filled, waits
+    /// and is in flight. Receive slots touch only what arrives, so they count with a page each.
+    pub fn memory_ceiling(&self) -> usize {
+        const PAGE: usize = 4_096;
+        let batch = self.batch.max_bytes + MAX_DATAGRAM + MAX_EVENT_OVERHEAD;
+        let workers: usize = self.listeners.iter().map(|l| l.workers).sum();
+        let slots = self.vector.endpoints.len() * self.vector.connections * self.vector.streams;
+        workers * (batch + crate::receive::DEPTH * (PAGE + self.listeners[0].max_length.min(PAGE)))
+            + self.buffer.max_bytes
+            + slots * batch
+    }
+}
+
+fn in_range(flag: &str, value: usize, low: usize, high: usize, refuse: &mut impl FnMut(bool, String)) {
+    let wrong = value < low || value > high;
+    refuse(wrong, format!("{flag} {value} is out of range: give {low} to {high}"));
+}
+
+impl std::str::FromStr for Endpoint {
+    type Err = Invalid;
+
+    fn from_str(text: &str) -> Result<Self, Invalid> {
+        let invalid = |why: &str| {
+            Invalid(format!("`{text}` is no Vector endpoint: {why}, such as http://127.0.0.1:6000"))
+        };
+        let uri: http::Uri = text.parse().map_err(|_| invalid("write a URL"))?;
+        match uri.scheme_str() {
+            Some("http") => {}
+            Some("https") => return Err(invalid("this version has no TLS yet; write a plaintext URL")),
+            _ => return Err(invalid("begin it with http://")),
+        }
+        if !matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("" | "/")) {
+            return Err(invalid("leave the path out"));
+        }
+        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| invalid("name a host"))?;
+        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
+        Ok(Self { host, port: uri.port_u16().unwrap_or(6_000) })
+    }
+}
+
+impl std::fmt::Display for Endpoint {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match self.host.contains(':') {
+            true => write!(f, "http://[{}]:{}", self.host, self.port),
+            false => write!(f, "http://{}:{}", self.host, self.port),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests;

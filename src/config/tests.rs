@@ -1,0 +1,56 @@
+use super::*;
+
+fn config() -> Config {
+    Config {
+        listeners: vec![Listener::new("127.0.0.1:5514".parse().unwrap())],
+        batch: Batch::default(),
+        buffer: Buffer::default(),
+        vector: Vector { endpoints: vec!["http://127.0.0.1:6000".parse().unwrap()], ..Vector::default() },
+        shutdown_timeout: Duration::from_secs(30),
+    }
+}
+
+#[test]
+fn defaults_are_valid() {
+    assert!(config().checked().is_ok());
+}
+
+#[test]
+fn every_problem_is_found_at_once() {
+    let mut wrong = config();
+    wrong.listeners.push(wrong.listeners[0].clone());
+    wrong.listeners[0].workers = 0;
+    wrong.vector.endpoints.clear();
+    wrong.vector.streams = 0;
+    wrong.batch.max_bytes = 4 << 20;
+    let found: Vec<_> = wrong.checked().unwrap_err().into_iter().map(|e| e.0).collect();
+    assert_eq!(
+        found,
+        [
+            "nowhere to push: give --vector http://HOST:6000, or --stdout",
+            "--workers 0 is out of range: give 1 to 256",
+            "--listen 127.0.0.1:5514 is there twice: give each address once",
+            "--batch-max-bytes 4194304 is out of range: give 1024 to 4128768",
+            "--streams 0 is out of range: give 1 to 1024",
+        ]
+    );
+}
+
+#[test]
+fn endpoints_are_urls_with_a_default_port() {
+    let parse = |text: &str| text.parse::<Endpoint>().map(|e| e.to_string()).map_err(|e| e.0);
+    assert_eq!(parse("http://vector"), Ok("http://vector:6000".into()));
+    assert_eq!(parse("http://[::1]:7000/"), Ok("http://[::1]:7000".into()));
+    for wrong in [
+        "",
+        "vector:6000",
+        "https://vector:6000",
+        "http://vector:6000/path",
+        "http://",
+        "ftp://x",
+        "http://a b",
+    ] {
+        let why = parse(wrong).unwrap_err();
+        assert!(why.contains("http://127.0.0.1:6000"), "{wrong}: {why}");
+    }
+}

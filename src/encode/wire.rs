@@ -1,0 +1,140 @@
+//! Protobuf's wire format, as far as an encoder needs it (protobuf.dev, "Encoding").
+
+use crate::datagram::Timestamp;
+
+/// Tag of a length-delimited field 1.
+pub const FIELD_1: u8 = 0x0A;
+/// Tag of a length-delimited field 2.
+pub const FIELD_2: u8 = 0x12;
+/// Tag of `Value.integer`, a varint field 4.
+const VALUE_INTEGER: u8 = 0x20;
+/// Tags of `Timestamp.seconds` and `Timestamp.nanos`, varint fields 1 and 2.
+const SECONDS: u8 = 0x08;
+const NANOS: u8 = 0x10;
+
+/// Bytes that [`put_varint`] writes.
+pub const fn varint_length(value: u64) -> usize {
+    // 7 bits a byte; `| 1` because zero takes a byte too.
+    (64 - (value | 1).leading_zeros() as usize).div_ceil(7)
+}
+
+/// Appends a base-128 varint.
+#[inline]
+pub fn put_varint(out: &mut Vec<u8>, mut value: u64) {
+    while value >= 0x80 {
+        out.push(value as u8 | 0x80);
+        value >>= 7;
+    }
+    out.push(value as u8);
+}
+
+/// Bytes of a length-delimited field: its one-byte tag, its length and `length` bytes.
+pub const fn field_length(length: usize) -> usize {
+    1 + varint_length(length as u64) + length
+}
+
+/// Appends the tag and length of a field whose `length` bytes the caller appends next.
+#[inline]
+pub fn put_field(out: &mut Vec<u8>, tag: u8, length: usize) {
+    out.push(tag);
+    put_varint(out, length as u64);
+}
+
+/// A whole entry of `Log.fields`, for values that are written once and copied often.
+pub fn entry(key: &str, value: &[u8]) -> Vec<u8> {
+    let length = field_length(key.len()) + field_length(value.len());
+    let mut out = Vec::with_capacity(field_length(length));
+    put_field(&mut out, FIELD_1, length);
+    put_field(&mut out, FIELD_1, key.len());
+    out.extend_from_slice(key.as_bytes());
+    put_field(&mut out, FIELD_2, value.len());
+    out.extend_from_slice(value);
+    out
+}
+
+/// The wire form of `Value { raw_bytes }`.
+pub fn bytes_value(bytes: &[u8]) -> Vec<u8> {
+    let mut out = Vec::with_capacity(field_length(bytes.len()));
+    put_field(&mut out, FIELD_1, bytes.len());
+    out.extend_from_slice(bytes);
+    out
+}
+
+/// The wire form of `Value { integer }`.
+pub fn integer_value(integer: i64) -> Vec<u8> {
+    let mut out = vec![VALUE_INTEGER];
+    put_varint(&mut out, integer as u64);
+    out
+}
+
+/// Bytes that [`put_timestamp_value`] writes.
+pub fn timestamp_value_length(time: Timestamp) -> usize {
+    field_length(timestamp_length(time))
+}
+
+/// Appends the wire form of `Value { timestamp }`; a zero part is left out, as proto3 has it.
+pub fn put_timestamp_value(out: &mut Vec<u8>, time: Timestamp) {
+    put_field(out, FIELD_2, timestamp_length(time));
+    if time.seconds != 0 {
+        out.push(SECONDS);
+        put_varint(out, time.seconds as u64);
+    }
+    if time.nanos != 0 {
+        out.push(NANOS);
+        put_varint(out, u64::from(time.nanos));
+    }
+}
+
+fn timestamp_length(time: Timestamp) -> usize {
+    let part = |value: u64| if value == 0 { 0 } else { 1 + varint_length(value) };
+    part(time.seconds as u64) + part(u64::from(time.nanos))
+}
+
+/// Reads a varint from the front of `bytes`: its value and what follows it.
+pub fn take_varint(bytes: &[u8]) -> Option<(u64, &[u8])> {
+    let mut value = 0;
+    for (i, byte) in bytes.iter().enumerate().take(10) {
+        value |= u64::from(byte & 0x7F) << (7 * i);
+        if byte & 0x80 == 0 {
+            return Some((value, &bytes[i + 1..]));
+        }
+    }
+    None
+}
+
+#[cfg(test)]
+mod tests {
+    use prost::Message;
+
+    use super::*;
+
+    #[test]
+    fn varints_are_as_long_as_promised_and_read_back() {
+        let edges = (0..64).flat_map(|bit| [(1u64 << bit) - 1, 1 << bit, (1 << bit) + 1]).chain([u64::MAX]);
+        for value in edges {
+            let mut out = Vec::new();
+            put_varint(&mut out, value);
+            assert_eq!(out.len(), varint_length(value), "{value}");
+            assert_eq!(out.len(), prost::length_delimiter_len(value as usize).max(1), "{value}");
+            assert_eq!(take_varint(&out), Some((value, &[][..])));
+        }
+        assert_eq!(take_varint(&[0x80; 11]), None);
+        assert_eq!(take_varint(&[0x80]), None);
+    }
+
+    #[test]
+    fn timestamps_are_what_prost_writes() {
+        for (seconds, nanos) in
+            [(0, 0), (1, 0), (0, 1), (-1, 999_999_999), (1_796_000_000, 127), (i64::MAX, 128)]
+        {
+            let mut ours = Vec::new();
+            put_timestamp_value(&mut ours, Timestamp { seconds, nanos });
+            assert_eq!(ours.len(), timestamp_value_length(Timestamp { seconds, nanos }));
+            let kind = crate::proto::event::value::Kind::Timestamp(prost_types::Timestamp {
+                seconds,
+                nanos: nanos as i32,
+            });
+            assert_eq!(ours, crate::proto::event::Value { kind: Some(kind) }.encode_to_vec());
+        }
+    }
+}

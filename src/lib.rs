@@ -1,0 +1,35 @@
+//! # sluicegate
+//!
+//! Drains UDP syslog on every core and streams it to Vector's `vector` source, losing nothing it received.
+//!
+//! ```text
+//! kernel ─▶ receive ─▶ encode ─▶ batch ─▶ queue ─▶ push ─▶ Vector
+//!           a thread   wire      closed   bounded  tasks that
+//!           a socket   bytes     on size  in bytes pull
+//! ```
+//!
+//! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
+//! they all count. [`receiver`] and [`load`] are the two ends that `demo` and the tests need.
+
+pub mod socket;
+
+pub mod datagram;
+pub mod receive;
+
+pub mod encode;
+
+pub mod batch;
+
+pub mod queue;
+
+pub mod push;
+
+pub mod bench;
+pub mod books;
+pub mod cli;
+pub mod config;
+pub mod load;
+pub mod logs;
+pub mod pipeline;
+pub mod proto;
+pub mod receiver;

@@ -1,0 +1,230 @@
+//! The only place that knows every room: what starts first, and what stops first.
+
+use std::io;
+use std::net::SocketAddr;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+use std::thread::{self, JoinHandle};
+use std::time::{Duration, Instant};
+
+use tokio::task::JoinSet;
+use tracing::{info, warn};
+
+use crate::batch::{Limits, OpenBatch, Pool};
+use crate::books::{Books, Desk, Report, WorkerBooks};
+use crate::config::{Batch, Config, Listener, MAX_DATAGRAM};
+use crate::encode::MAX_EVENT_OVERHEAD;
+use crate::push;
+use crate::queue::Queue;
+use crate::receive::{BindError, Group, Stop, Worker};
+
+/// How often the kernel's drop counters and queue depths are read.
+const WATCH: Duration = Duration::from_secs(1);
+
+/// How often a line with the books is logged.
+const LOG: Duration = Duration::from_secs(10);
+
+/// Why a pipeline could not start.
+#[derive(Debug, thiserror::Error)]
+pub enum StartError {
+    /// A listener's address cannot be had.
+    #[error(transparent)]
+    Bind(#[from] BindError),
+    /// The machine refused a thread or a file descriptor.
+    #[error("cannot start: {0}")]
+    Machine(#[from] io::Error),
+}
+
+/// A running pipeline.
+#[derive(Debug)]
+pub struct Pipeline {
+    groups: Vec<Group>,
+    workers: Vec<JoinHandle<()>>,
+    pushers: JoinSet<()>,
+    watcher: tokio::task::JoinHandle<()>,
+    queue: Arc<Queue>,
+    stop: Arc<Stop>,
+    books: Arc<Books>,
+    /// The kernel's 32-bit drop counters, as last seen, in the order of the desks.
+    watch: Arc<Watch>,
+}
+
+impl Pipeline {
+    /// Binds every socket, then starts pushers and workers. Does not wait for Vector. Call it on a runtime.
+    ///
+    /// # Errors
+    /// When an address cannot be had or the machine is out of threads or descriptors; nothing runs then.
+    pub fn start(config: &Config) -> Result<Self, StartError> {
+        let groups = open_groups(&config.listeners)?;
+        let queue = Queue::new(config.buffer);
+        let stop = Arc::new(Stop::new()?);
+        let books = Arc::new(Books { desks: desks(&groups), ..Books::default() });
+        info!(bytes = config.memory_ceiling(), "memory ceiling, beside the sockets' own buffers");
+
+        let context = push::Context {
+            vector: Arc::new(config.vector.clone()),
+            queue: Arc::clone(&queue),
+            books: Arc::clone(&books),
+        };
+        let pushers = push::start(&context);
+        let workers = start_workers(config, &groups, &queue, &stop, &books)?;
+        let watch = Arc::new(Watch::new(&groups));
+        let watcher = tokio::spawn(keep_watch(Arc::clone(&watch), Arc::clone(&books), Arc::clone(&queue)));
+        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, watch })
+    }
+
+    /// The addresses that are listened on.
+    pub fn addresses(&self) -> impl Iterator<Item = SocketAddr> {
+        self.groups.iter().map(|group| group.listener.address)
+    }
+
+    /// The books, now.
+    pub fn report(&self) -> Report {
+        self.watch.read(&self.books);
+        self.books.report(self.queue.levels())
+    }
+
+    /// Turns new datagrams away, drains the sockets, flushes, and waits for acknowledgements until `timeout` is over
+    /// or `hurry` completes; what is left then is counted as shed.
+    pub async fn stop(mut self, timeout: Duration, hurry: impl Future<Output = ()>) -> Report {
+        info!("stopping: draining the sockets");
+        for group in &self.groups {
+            group.refuse_new_datagrams();
+        }
+        if let Err(error) = self.stop.give() {
+            warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
+        }
+        let workers = std::mem::take(&mut self.workers);
+        let queue = Arc::clone(&self.queue);
+        let joining = tokio::task::spawn_blocking(move || {
+            for worker in workers {
+                worker.join().ok(); // a panic was reported by the panic hook
+            }
+            queue.close();
+        });
+        let all_settled = async { while self.pushers.join_next().await.is_some() {} };
+        tokio::select! {
+            () = all_settled => {}
+            () = tokio::time::sleep(timeout) => warn!("the shutdown deadline passed"),
+            () = hurry => warn!("told to hurry"),
+        }
+        self.queue.abandon();
+        self.pushers.shutdown().await;
+        joining.await.ok();
+        self.watcher.abort();
+        self.count_leftovers();
+        self.report()
+    }
+
+    fn count_leftovers(&self) {
+        let events: u64 = self.queue.leftovers().iter().map(|batch| batch.events).sum();
+        if events > 0 {
+            warn!(events, "not acknowledged in time: counted as shed, though some may have arrived");
+            self.books.left_at_shutdown.fetch_add(events, Relaxed);
+        }
+    }
+}
+
+fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
+    let takes_ipv4 = |port| listeners.iter().any(|l| l.address.is_ipv4() && l.address.port() == port);
+    // An IPv6 wildcard takes IPv4 as well, unless another listener has that port for IPv4.
+    listeners.iter().map(|l| Group::open(l, !takes_ipv4(l.address.port()))).collect()
+}
+
+fn desks(groups: &[Group]) -> Vec<Desk> {
+    let of_group = |group: &Group| {
+        let (listener, steering) = (group.listener.address, group.steering);
+        (0..group.sockets.len()).map(move |worker| Desk {
+            listener,
+            steering,
+            worker,
+            books: Arc::new(WorkerBooks::default()),
+        })
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
+fn start_workers(
+    config: &Config,
+    groups: &[Group],
+    queue: &Arc<Queue>,
+    stop: &Arc<Stop>,
+    books: &Books,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let Batch { max_bytes, max_events, timeout } = config.batch;
+    let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
+    let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
+    // Idle buffers kept: one for each stream's request and two for each worker.
+    let streams = config.vector.endpoints.len() * config.vector.connections * config.vector.streams;
+    let pool = Pool::new(max_bytes + MAX_DATAGRAM + MAX_EVENT_OVERHEAD, streams + 2 * books.desks.len());
+    let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
+        let worker = Worker::new(
+            Arc::clone(socket),
+            (group.listener.max_length, group.buffer.granted),
+            OpenBatch::new(limits, Arc::clone(&pool)),
+            Arc::clone(queue),
+            Arc::clone(stop),
+            Arc::clone(&desk.books),
+        );
+        thread::Builder::new().name(format!("receive-{}", desk.worker)).spawn(move || worker.run())
+    };
+    let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
+    if workers.is_err() {
+        stop.give()?; // those that did start must not run on without the rest
+    }
+    workers
+}
+
+/// Follows the sockets' drop counters, which are 32 bits wide and wrap.
+#[derive(Debug)]
+struct Watch {
+    sockets: Vec<Arc<socket2::Socket>>,
+    seen: std::sync::Mutex<Vec<u32>>,
+}
+
+impl Watch {
+    fn new(groups: &[Group]) -> Self {
+        let sockets: Vec<_> = groups.iter().flat_map(|group| group.sockets.iter().cloned()).collect();
+        Self { seen: std::sync::Mutex::new(vec![0; sockets.len()]), sockets }
+    }
+
+    fn read(&self, books: &Books) {
+        use std::os::fd::AsFd;
+        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
+        for ((socket, seen), desk) in self.sockets.iter().zip(seen.iter_mut()).zip(&books.desks) {
+            let Ok(memory) = crate::socket::options::memory(socket.as_fd()) else { continue };
+            desk.books.kernel_drops.fetch_add(memory.drops.wrapping_sub(*seen).into(), Relaxed);
+            desk.books.socket_queue_bytes.store(memory.queued.into(), Relaxed);
+            *seen = memory.drops;
+        }
+    }
+}
+
+async fn keep_watch(watch: Arc<Watch>, books: Arc<Books>, queue: Arc<Queue>) {
+    let mut tick = tokio::time::interval(WATCH);
+    let mut logged = Instant::now();
+    let mut before = 0;
+    loop {
+        tick.tick().await;
+        watch.read(&books);
+        if logged.elapsed() < LOG {
+            continue;
+        }
+        logged = Instant::now();
+        let r = books.report(queue.levels());
+        // Nothing new and nothing waiting is no news.
+        if r.received + r.kernel_drops != before || r.in_memory > 0 {
+            before = r.received + r.kernel_drops;
+            info!(
+                received = r.received,
+                delivered = r.delivered,
+                rejected = r.rejected,
+                shed = r.shed,
+                in_memory = r.in_memory,
+                kernel_drops = r.kernel_drops,
+                retries = r.retries,
+                "books"
+            );
+        }
+    }
+}

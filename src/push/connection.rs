@@ -1,0 +1,135 @@
+//! One HTTP/2 connection, for as long as it lasts, and then the next one.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::watch;
+use tokio::task::JoinSet;
+use tokio::time::{sleep, timeout};
+use tracing::{info, warn};
+
+use super::request::Template;
+use super::stream::{self, End};
+use super::transport::Transport;
+use super::{Backoff, Context};
+use crate::config::Endpoint;
+
+/// How long a connection may take to be made, name look-up included.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
+/// that vanished without a word is noticed within 40 s.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Why a connection could not be made.
+#[derive(Debug, thiserror::Error)]
+enum DialError {
+    #[error("the name cannot be resolved: {0}")]
+    Resolve(io::Error),
+    #[error("{0}")]
+    Connect(io::Error),
+    #[error("no HTTP/2 there: {0}")]
+    Handshake(hyper::Error),
+    #[error("no answer within {} s", CONNECT_TIMEOUT.as_secs())]
+    Timeout,
+    #[error("it cannot be part of a URL: {0}")]
+    Url(http::Error),
+}
+
+/// A live connection, as its streams see it.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<Full<Bytes>>,
+    pub(super) template: Template,
+    /// True once the connection is to be given up: streams finish what they have and take no more.
+    pub(super) broken: watch::Sender<bool>,
+}
+
+/// Keeps a connection to the endpoint until all work is done.
+pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
+    let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
+    let mut failing = false;
+    loop {
+        match dial(&endpoint, number).await {
+            Ok(connection) => {
+                info!(%endpoint, connection = number, "connected");
+                failing = false;
+                match use_up(&connection, &endpoint, &context).await {
+                    End::Finished => return,
+                    End::Broken { useful: true } => backoff.reset(),
+                    End::Broken { useful: false } => {}
+                }
+            }
+            // Said once for each outage; the log line every ten seconds shows that it lasts.
+            Err(error) if !failing => {
+                failing = true;
+                warn!(%endpoint, connection = number, %error, "cannot connect; trying on");
+            }
+            Err(_) => {}
+        }
+        tokio::select! {
+            () = sleep(backoff.next(fastrand::f64())) => {}
+            // No work can come any more: a connection that is down need not be made again.
+            () = context.queue.finished() => return,
+        }
+    }
+}
+
+/// Runs the connection's streams until they end.
+async fn use_up(connection: &Connection, endpoint: &Endpoint, context: &Context) -> End {
+    let mut streams = JoinSet::new();
+    for _ in 0..context.vector.streams {
+        streams.spawn(stream::run(connection.clone(), endpoint.clone(), context.clone()));
+    }
+    let mut end = End::Finished;
+    while let Some(stream) = streams.join_next().await {
+        // A stream that panicked has put its batch back; the connection is made anew.
+        end = end.and(stream.unwrap_or(End::Broken { useful: false }));
+    }
+    end
+}
+
+async fn dial(endpoint: &Endpoint, number: usize) -> Result<Connection, DialError> {
+    timeout(CONNECT_TIMEOUT, dial_without_limit(endpoint, number)).await.unwrap_or(Err(DialError::Timeout))
+}
+
+async fn dial_without_limit(endpoint: &Endpoint, number: usize) -> Result<Connection, DialError> {
+    let template = Template::new(endpoint).map_err(DialError::Url)?;
+    let stream = connect(endpoint, number).await?;
+    let transport = Transport::new(stream).map_err(DialError::Connect)?;
+    let (sender, driver) = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .handshake(TokioIo::new(transport))
+        .await
+        .map_err(DialError::Handshake)?;
+    let broken = watch::Sender::new(false);
+    let signal = broken.clone();
+    tokio::spawn(async move {
+        // The driver ends when the peer is gone or says goodbye; its streams learn the reason from their requests.
+        driver.await.ok();
+        signal.send_replace(true);
+    });
+    Ok(Connection { sender, template, broken })
+}
+
+/// Connects to one of the addresses behind the name, looked up anew each time; different connections begin
+/// with different ones.
+async fn connect(endpoint: &Endpoint, number: usize) -> Result<TcpStream, DialError> {
+    let found = lookup_host((endpoint.host.as_str(), endpoint.port)).await.map_err(DialError::Resolve)?;
+    let addresses: Vec<_> = found.collect();
+    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address behind the name");
+    for i in 0..addresses.len() {
+        match TcpStream::connect(addresses[(number + i) % addresses.len()]).await {
+            Ok(stream) => return Ok(stream),
+            Err(error) => last = error,
+        }
+    }
+    Err(DialError::Connect(last))
+}

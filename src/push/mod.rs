@@ -1,0 +1,45 @@
+//! Batches to Vector: endpoints × connections × streams, each stream pulling the next batch when it is free.
+//!
+//! In: [`Lease`](crate::queue::Lease)s from the queue. Out: requests, and a verdict on each answer. Nothing is lost here:
+//! what is not acknowledged goes back to the front of the queue, and any stream tries it again.
+
+mod backoff;
+mod connection;
+mod request;
+mod stream;
+mod transport;
+mod verdict;
+
+pub use backoff::Backoff;
+pub use verdict::{Verdict, verdict};
+
+use std::sync::Arc;
+
+use tokio::task::JoinSet;
+
+use crate::books::Books;
+use crate::config::Vector;
+use crate::queue::Queue;
+
+/// What every connection and stream shares.
+#[derive(Debug, Clone)]
+pub struct Context {
+    /// Where to push.
+    pub vector: Arc<Vector>,
+    /// Where batches come from.
+    pub queue: Arc<Queue>,
+    /// Where outcomes are counted.
+    pub books: Arc<Books>,
+}
+
+/// Starts every connection on the current runtime. The tasks end when the queue is closed and settled, or
+/// abandoned; dropping the set cancels them, and what they hold goes back to the queue.
+pub fn start(context: &Context) -> JoinSet<()> {
+    let mut tasks = JoinSet::new();
+    for endpoint in &context.vector.endpoints {
+        for number in 0..context.vector.connections {
+            tasks.spawn(connection::keep(endpoint.clone(), number, context.clone()));
+        }
+    }
+    tasks
+}

@@ -1,0 +1,97 @@
+//! One `PushEvents` call, by hand: the batch's bytes are the request's body as they are.
+
+use bytes::Bytes;
+use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http_body_util::{BodyExt, Full};
+use hyper::client::conn::http2::SendRequest;
+use tonic::{Code, Status};
+
+use crate::config::Endpoint;
+
+const PATH: &str = "/vector.Vector/PushEvents";
+const USER_AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
+
+/// What every request to an endpoint has in common.
+#[derive(Debug, Clone)]
+pub(super) struct Template {
+    uri: Uri,
+    headers: HeaderMap,
+}
+
+impl Template {
+    /// The request line and headers for `endpoint` (gRPC over HTTP/2, "Requests").
+    ///
+    /// # Errors
+    /// When the endpoint's host cannot be part of a URI.
+    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, http::Error> {
+        let uri = format!("{endpoint}{PATH}").parse::<Uri>()?;
+        let headers = HeaderMap::from_iter([
+            (header::TE, HeaderValue::from_static("trailers")),
+            (header::CONTENT_TYPE, HeaderValue::from_static("application/grpc")),
+            (header::USER_AGENT, HeaderValue::from_static(USER_AGENT)),
+        ]);
+        Ok(Self { uri, headers })
+    }
+
+    fn request(&self, body: Bytes) -> Request<Full<Bytes>> {
+        let mut request = Request::new(Full::new(body));
+        *request.method_mut() = Method::POST;
+        *request.uri_mut() = self.uri.clone();
+        *request.headers_mut() = self.headers.clone();
+        request
+    }
+}
+
+/// Sends a batch and waits for the answer.
+///
+/// # Errors
+/// When the transport failed before an answer came: the batch may or may not have arrived.
+pub(super) async fn push(
+    sender: &mut SendRequest<Full<Bytes>>,
+    template: &Template,
+    body: Bytes,
+) -> Result<Status, hyper::Error> {
+    sender.ready().await?;
+    let response = sender.send_request(template.request(body)).await?;
+    let (head, mut body) = response.into_parts();
+    // An answer without a message has its status in the headers, every other one in the trailers.
+    if let Some(status) = Status::from_header_map(&head.headers) {
+        return Ok(status);
+    }
+    if head.status != StatusCode::OK {
+        return Ok(Status::new(code_of(head.status), format!("HTTP status {}", head.status)));
+    }
+    while let Some(frame) = body.frame().await {
+        if let Ok(trailers) = frame?.into_trailers()
+            && let Some(status) = Status::from_header_map(&trailers)
+        {
+            return Ok(status);
+        }
+    }
+    Ok(Status::unknown("the answer has no grpc-status"))
+}
+
+/// gRPC's mapping for answers from something that speaks no gRPC, such as a proxy
+/// (grpc/doc/http-grpc-status-mapping.md).
+fn code_of(status: StatusCode) -> Code {
+    match status.as_u16() {
+        400 => Code::Internal,
+        401 => Code::Unauthenticated,
+        403 => Code::PermissionDenied,
+        404 => Code::Unimplemented,
+        429 | 502..=504 => Code::Unavailable,
+        _ => Code::Unknown,
+    }
+}
+
+/// True when only the request was reset and its connection may be good for others.
+pub(super) fn is_stream_reset(error: &hyper::Error) -> bool {
+    let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
+    while let Some(error) = cause {
+        if let Some(error) = error.downcast_ref::<h2::Error>() {
+            return error.is_reset();
+        }
+        cause = error.source();
+    }
+    false
+}

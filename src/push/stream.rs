@@ -1,0 +1,170 @@
+//! One request at a time: lease a batch, push it, act on the verdict.
+
+use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+
+use tokio::time::{sleep, timeout};
+use tonic::Status;
+use tracing::{error, warn};
+
+use super::connection::Connection;
+use super::request::{self, is_stream_reset};
+use super::verdict::{Verdict, verdict};
+use super::{Backoff, Context};
+use crate::config::Endpoint;
+use crate::logs::Occasionally;
+use crate::queue::Lease;
+
+/// Faults come with every batch when they come: each kind is logged once a second at most.
+static FAILED: Occasionally = Occasionally::new();
+static REFUSED: Occasionally = Occasionally::new();
+static UNANSWERED: Occasionally = Occasionally::new();
+
+/// How a stream, or all of a connection's, came to an end.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub(super) enum End {
+    /// There is no work left and none will come.
+    Finished,
+    /// The connection is of no more use; `useful` when it delivered something.
+    Broken { useful: bool },
+}
+
+impl End {
+    pub(super) fn and(self, other: Self) -> Self {
+        match (self, other) {
+            (Self::Finished, end) | (end, Self::Finished) => end,
+            (Self::Broken { useful: a }, Self::Broken { useful: b }) => Self::Broken { useful: a || b },
+        }
+    }
+}
+
+/// What came of a request that got no answer.
+enum Failure {
+    Timeout,
+    Transport(hyper::Error),
+}
+
+/// Pushes batches over the connection until it breaks or all work is done.
+pub(super) async fn run(mut connection: Connection, endpoint: Endpoint, context: Context) -> End {
+    let mut stream =
+        Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), endpoint, context };
+    let mut broken = connection.broken.subscribe();
+    let mut useful = false;
+    loop {
+        let lease = tokio::select! {
+            biased;
+            _ = broken.wait_for(|broken| *broken) => return End::Broken { useful },
+            lease = stream.context.queue.lease() => lease,
+        };
+        let Some(lease) = lease else { return End::Finished };
+        let pause = match stream.push(&mut connection, &lease).await {
+            Ok(status) => stream.act_on(&status, lease),
+            Err(failure) => {
+                connection.broken.send_if_modified(|broken| {
+                    *broken |= stream.give_up(failure, lease);
+                    *broken
+                });
+                true
+            }
+        };
+        if !pause {
+            useful = true;
+            stream.backoff.reset();
+            continue;
+        }
+        tokio::select! {
+            _ = broken.wait_for(|broken| *broken) => {}
+            () = sleep(stream.backoff.next(fastrand::f64())) => {}
+        }
+    }
+}
+
+struct Stream {
+    endpoint: Endpoint,
+    context: Context,
+    backoff: Backoff,
+}
+
+impl Stream {
+    async fn push(&self, connection: &mut Connection, lease: &Lease) -> Result<Status, Failure> {
+        let body = lease.batch().body.clone();
+        let answer = request::push(&mut connection.sender, &connection.template, body);
+        match timeout(self.context.vector.request_timeout, answer).await {
+            Ok(answer) => answer.map_err(Failure::Transport),
+            Err(_) => Err(Failure::Timeout),
+        }
+    }
+
+    /// Carries out the verdict on an answer; true when the receiver is to be given a pause.
+    fn act_on(&self, status: &Status, lease: Lease) -> bool {
+        let push = &self.context.books.push;
+        match verdict(status.code()) {
+            Verdict::Delivered => {
+                settle(lease, &push.delivered);
+                push.requests.fetch_add(1, Relaxed);
+                return false;
+            }
+            Verdict::Rejected => {
+                self.complain(status, "Vector refused a batch for good");
+                settle(lease, &push.rejected);
+                return true;
+            }
+            Verdict::Split => {
+                if let Err(single) = lease.split() {
+                    self.complain(status, "a single event is too large for Vector");
+                    settle(single, &push.rejected);
+                }
+            }
+            Verdict::Hold => {
+                self.complain(status, "Vector takes no batches until somebody mends this; holding them");
+            }
+            Verdict::Retry => {
+                if let Some(suppressed) = FAILED.now() {
+                    let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
+                    warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
+                }
+            }
+        }
+        push.retries.fetch_add(1, Relaxed);
+        true
+    }
+
+    /// Puts the batch back; true when the connection is to be given up with it.
+    fn give_up(&self, failure: Failure, lease: Lease) -> bool {
+        let push = &self.context.books.push;
+        push.retries.fetch_add(1, Relaxed);
+        push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
+        let endpoint = &self.endpoint;
+        let (broken, error) = match &failure {
+            Failure::Timeout => (true, "no answer within the deadline".to_owned()),
+            Failure::Transport(error) => (!is_stream_reset(error), with_causes(error)),
+        };
+        if let Some(suppressed) = UNANSWERED.now() {
+            warn!(%endpoint, error, suppressed, "a batch got no answer; trying again");
+        }
+        broken
+    }
+
+    fn complain(&self, status: &Status, what: &str) {
+        if let Some(suppressed) = REFUSED.now() {
+            let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
+            error!(%endpoint, ?code, message, suppressed, "{what}");
+        }
+    }
+}
+
+fn settle(lease: Lease, counter: &AtomicU64) {
+    // Counted before it leaves the queue's books, so that no moment shows it in neither.
+    counter.fetch_add(lease.batch().events, Relaxed);
+    lease.settle();
+}
+
+/// hyper says what failed; why is in the causes.
+fn with_causes(error: &hyper::Error) -> String {
+    let mut text = error.to_string();
+    let mut cause = std::error::Error::source(error);
+    while let Some(error) = cause {
+        text = format!("{text}: {error}");
+        cause = error.source();
+    }
+    text
+}

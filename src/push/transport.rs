@@ -1,0 +1,146 @@
+//! The TCP stream under a connection: acknowledges at once, and writes in large pieces.
+
+use std::io;
+use std::pin::Pin;
+use std::task::{Context, Poll, ready};
+
+use socket2::SockRef;
+use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
+use tokio::net::TcpStream;
+
+/// Four HTTP/2 frames of the largest default size (RFC 9113, 4.2) with their headers.
+///
+/// HTTP/2 writes a frame a call, and the receiver wakes for each. Gathering 64 KiB took 15–20 % off Vector's CPU for
+/// 0.1 µs an event of ours; 256 KiB lost it again to the cache.
+const GATHER: usize = 4 * (16_384 + 9);
+
+/// A TCP stream that re-arms `TCP_QUICKACK` on every read and gathers writes until they are flushed.
+#[derive(Debug)]
+pub(super) struct Transport {
+    stream: TcpStream,
+    gathered: Vec<u8>,
+    written: usize,
+}
+
+impl Transport {
+    /// Wraps a connected stream.
+    ///
+    /// # Errors
+    /// The kernel's, when it refuses `TCP_NODELAY`.
+    pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
+        stream.set_nodelay(true)?; // what is flushed is meant to leave
+        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0 })
+    }
+
+    fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        while self.written < self.gathered.len() {
+            let rest = &self.gathered[self.written..];
+            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+                0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
+                written => self.written += written,
+            }
+        }
+        self.gathered.clear();
+        self.written = 0;
+        Poll::Ready(Ok(()))
+    }
+}
+
+impl AsyncRead for Transport {
+    fn poll_read(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        buf: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
+        let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        // Vector's server leaves Nagle on: its window updates and answers wait for our acknowledgement, and the
+        // kernel delays that by 40 ms. It forgets the setting as it goes (tcp(7)), hence on every read.
+        // A socket that refuses it is merely slow.
+        SockRef::from(&self.stream).set_tcp_quickack(true).ok();
+        Poll::Ready(result)
+    }
+}
+
+impl AsyncWrite for Transport {
+    fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, buf: &[u8]) -> Poll<io::Result<usize>> {
+        if self.gathered.len() + buf.len() > GATHER {
+            ready!(self.poll_drain(cx))?;
+        }
+        let taken = buf.len().min(GATHER);
+        self.gathered.extend_from_slice(&buf[..taken]);
+        Poll::Ready(Ok(taken))
+    }
+
+    fn poll_write_vectored(
+        mut self: Pin<&mut Self>,
+        cx: &mut Context<'_>,
+        bufs: &[io::IoSlice<'_>],
+    ) -> Poll<io::Result<usize>> {
+        let length: usize = bufs.iter().map(|buf| buf.len()).sum();
+        if self.gathered.len() + length > GATHER {
+            ready!(self.poll_drain(cx))?;
+        }
+        let mut taken = 0;
+        for buf in bufs {
+            let part = buf.len().min(GATHER - taken);
+            self.gathered.extend_from_slice(&buf[..part]);
+            taken += part;
+        }
+        Poll::Ready(Ok(taken))
+    }
+
+    fn is_write_vectored(&self) -> bool {
+        true // so that a frame's header and payload are copied once, into `gathered`
+    }
+
+    fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.stream).poll_flush(cx)
+    }
+
+    fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        ready!(self.poll_drain(cx))?;
+        Pin::new(&mut self.stream).poll_shutdown(cx)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+    use tokio::net::TcpListener;
+
+    use super::*;
+
+    #[tokio::test]
+    async fn every_byte_arrives_in_order_whatever_the_sizes() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        let (mut peer, _) = listener.accept().await.unwrap();
+        let sent: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7) as u8).collect();
+        let expected = sent.clone();
+        let writing = tokio::spawn(async move {
+            let mut transport = Transport::new(stream).unwrap();
+            let mut rest = &sent[..];
+            for size in [1, 9, 16_384, GATHER - 1, GATHER, GATHER + 1, 200_000, 0].iter().cycle() {
+                let (now, later) = rest.split_at((*size).min(rest.len()));
+                let (left, right) = now.split_at(now.len() / 3);
+                transport.write_all(left).await.unwrap();
+                let mut slices = [io::IoSlice::new(right), io::IoSlice::new(&[])];
+                let mut slices = &mut slices[..];
+                while slices.iter().any(|slice| !slice.is_empty()) {
+                    let written = transport.write_vectored(slices).await.unwrap();
+                    io::IoSlice::advance_slices(&mut slices, written);
+                }
+                rest = later;
+                if rest.is_empty() {
+                    break;
+                }
+            }
+            transport.shutdown().await.unwrap();
+        });
+        let mut received = Vec::new();
+        peer.read_to_end(&mut received).await.unwrap();
+        writing.await.unwrap();
+        assert!(received == expected);
+    }
+}

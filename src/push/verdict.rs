@@ -1,0 +1,62 @@
+//! What an answer means for a batch: one table, no state.
+
+use tonic::Code;
+
+/// What becomes of a batch.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Verdict {
+    /// Acknowledged.
+    Delivered,
+    /// Try again, on any stream, after a pause.
+    Retry,
+    /// As [`Self::Retry`], but a person has to act before it helps: hold the data and say so loudly.
+    Hold,
+    /// Too large for the receiver: halve it. A single event that is too large is rejected.
+    Split,
+    /// A sink refused something in it for good. Its good events may be delivered, so sending it again would
+    /// duplicate them.
+    Rejected,
+}
+
+/// The verdict on a gRPC status (grpc.io, "Status codes"; what Vector's source means by them).
+///
+/// Vector's own sink gives up on nine of these. A wrong certificate or a missing permission is no reason to
+/// lose data, so here only `DATA_LOSS` ends a batch.
+pub fn verdict(code: Code) -> Verdict {
+    match code {
+        Code::Ok => Verdict::Delivered,
+        Code::DataLoss => Verdict::Rejected,
+        Code::OutOfRange | Code::ResourceExhausted => Verdict::Split,
+        Code::Unauthenticated | Code::PermissionDenied | Code::Unimplemented | Code::NotFound => {
+            Verdict::Hold
+        }
+        Code::Cancelled
+        | Code::Unknown
+        | Code::InvalidArgument
+        | Code::DeadlineExceeded
+        | Code::AlreadyExists
+        | Code::FailedPrecondition
+        | Code::Aborted
+        | Code::Internal
+        | Code::Unavailable => Verdict::Retry,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn only_an_acknowledgement_delivers_and_only_data_loss_rejects() {
+        let with =
+            |wanted| (0..17).map(Code::from).filter(|code| verdict(*code) == wanted).collect::<Vec<_>>();
+        assert_eq!(with(Verdict::Delivered), [Code::Ok]);
+        assert_eq!(with(Verdict::Rejected), [Code::DataLoss]);
+        assert_eq!(with(Verdict::Split), [Code::ResourceExhausted, Code::OutOfRange]);
+        assert_eq!(
+            with(Verdict::Hold),
+            [Code::NotFound, Code::PermissionDenied, Code::Unimplemented, Code::Unauthenticated]
+        );
+        assert_eq!(with(Verdict::Retry).len(), 9);
+    }
+}

@@ -1,0 +1,210 @@
+//! The bounded queue between receive workers (threads) and pusher streams (tasks).
+//!
+//! In: closed batches. Out: [`Lease`]s, which come back by themselves unless they are settled. What can be
+//! lost: with `drop_newest`, a batch that does not fit; after [`Queue::abandon`], what is left.
+//!
+//! One lock, taken once a batch and never across an await: at 100,000 events a second, a hundred times.
+
+mod lease;
+
+pub use lease::Lease;
+
+use std::collections::VecDeque;
+use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+
+use tokio::sync::Notify;
+
+use crate::batch::Batch;
+use crate::config::{Buffer, WhenFull};
+
+/// A bounded queue of batches. Failed ones go back to its front.
+#[derive(Debug)]
+pub struct Queue {
+    state: Mutex<State>,
+    /// Signals workers that wait for room.
+    room: Condvar,
+    /// Signals streams that wait for a batch.
+    ready: Notify,
+    limits: Buffer,
+}
+
+/// What the queue holds, in events and bytes.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Level {
+    /// Events.
+    pub events: u64,
+    /// Bytes of memory.
+    pub bytes: usize,
+}
+
+/// Both halves of what is neither received anew nor settled yet.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Levels {
+    /// Batches that wait for a stream.
+    pub waiting: Level,
+    /// Batches that a stream has leased.
+    pub in_flight: Level,
+}
+
+/// A batch that was not taken, and why.
+#[derive(Debug)]
+pub enum Refused {
+    /// The queue is full and told to drop the newest.
+    Full(Batch),
+    /// The process is past its shutdown deadline.
+    Abandoned(Batch),
+}
+
+#[derive(Debug, Default)]
+struct State {
+    waiting: VecDeque<Batch>,
+    levels: Levels,
+    /// No worker is left to push: streams end when the rest is settled.
+    closed: bool,
+    /// Nothing is taken or leased any more.
+    abandoned: bool,
+}
+
+impl Queue {
+    /// An empty queue.
+    pub fn new(limits: Buffer) -> Arc<Self> {
+        Arc::new(Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), limits })
+    }
+
+    /// Adds a batch at the end; with `block`, waits for room. An empty queue takes a batch of any size.
+    ///
+    /// # Errors
+    /// The batch comes back where it was not taken: the caller counts it.
+    pub fn push(&self, batch: Batch) -> Result<(), Refused> {
+        // A batch that has to wait should not hold more memory than it needs.
+        let batch = if self.levels().waiting.events > 0 { batch.compacted() } else { batch };
+        let mut state = self.lock();
+        loop {
+            if state.abandoned {
+                return Err(Refused::Abandoned(batch));
+            }
+            if state.waiting.is_empty() || state.levels.waiting.bytes + batch.weight <= self.limits.max_bytes
+            {
+                break;
+            }
+            match self.limits.when_full {
+                WhenFull::DropNewest => return Err(Refused::Full(batch)),
+                WhenFull::Block => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+            }
+        }
+        state.levels.waiting.add(&batch);
+        state.waiting.push_back(batch);
+        drop(state);
+        self.ready.notify_one();
+        Ok(())
+    }
+
+    /// Takes the first batch, waiting for one; none once the queue is closed and all is settled.
+    pub async fn lease(self: &Arc<Self>) -> Option<Lease> {
+        loop {
+            // Registered before the look, so that a push between look and wait is not missed.
+            let ready = self.ready.notified();
+            tokio::pin!(ready);
+            ready.as_mut().enable();
+            {
+                let mut state = self.lock();
+                if state.is_finished() {
+                    return None;
+                }
+                if let Some(batch) = state.waiting.pop_front() {
+                    state.levels.waiting.remove(&batch);
+                    state.levels.in_flight.add(&batch);
+                    let more = !state.waiting.is_empty();
+                    drop(state);
+                    self.room.notify_all();
+                    if more {
+                        self.ready.notify_one();
+                    }
+                    return Some(Lease::new(Arc::clone(self), batch));
+                }
+            }
+            ready.await;
+        }
+    }
+
+    /// Waits until no work is left and none can come, or all is abandoned.
+    pub async fn finished(&self) {
+        loop {
+            let ready = self.ready.notified();
+            tokio::pin!(ready);
+            ready.as_mut().enable();
+            if self.lock().is_finished() {
+                return;
+            }
+            ready.await;
+        }
+    }
+
+    /// Says that no worker will push again.
+    pub fn close(&self) {
+        self.lock().closed = true;
+        self.ready.notify_waiters();
+    }
+
+    /// Ends everything at once: workers and streams return, and what waits stays to be counted.
+    pub fn abandon(&self) {
+        self.lock().abandoned = true;
+        self.ready.notify_waiters();
+        self.room.notify_all();
+    }
+
+    /// Takes what is left after [`Self::abandon`], to be counted.
+    pub fn leftovers(&self) -> Vec<Batch> {
+        let mut state = self.lock();
+        state.levels.waiting = Level::default();
+        state.waiting.drain(..).collect()
+    }
+
+    /// What waits and what is in flight.
+    pub fn levels(&self) -> Levels {
+        self.lock().levels
+    }
+
+    fn settle(&self, batch: &Batch, back: impl IntoIterator<Item = Batch>) {
+        let mut state = self.lock();
+        state.levels.in_flight.remove(batch);
+        for batch in back {
+            state.levels.waiting.add(&batch);
+            state.waiting.push_front(batch);
+        }
+        let (some, finished) = (!state.waiting.is_empty(), state.is_finished());
+        drop(state);
+        if finished {
+            self.ready.notify_waiters();
+        } else if some {
+            self.ready.notify_one();
+        }
+    }
+
+    fn lock(&self) -> MutexGuard<'_, State> {
+        // The state is consistent at every unlock, so a panic elsewhere does not spoil it.
+        self.state.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl State {
+    fn is_finished(&self) -> bool {
+        let settled = self.waiting.is_empty() && self.levels.in_flight.events == 0;
+        self.abandoned || (self.closed && settled)
+    }
+}
+
+impl Level {
+    fn add(&mut self, batch: &Batch) {
+        self.events += batch.events;
+        self.bytes += batch.weight;
+    }
+
+    fn remove(&mut self, batch: &Batch) {
+        self.events -= batch.events;
+        self.bytes -= batch.weight;
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,100 @@
+use std::thread;
+use std::time::Duration;
+
+use super::*;
+
+fn batch(events: u64, weight: usize) -> Batch {
+    Batch { body: vec![events as u8; weight].into(), events, weight }
+}
+
+fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
+    Queue::new(Buffer { max_bytes, when_full })
+}
+
+fn level(events: u64, bytes: usize) -> Level {
+    Level { events, bytes }
+}
+
+#[tokio::test]
+async fn batches_leave_in_order_and_failed_ones_come_first() {
+    let queue = queue(100, WhenFull::Block);
+    for events in 1..=3 {
+        queue.push(batch(events, 10)).unwrap();
+    }
+    let first = queue.lease().await.unwrap();
+    assert_eq!(queue.levels(), Levels { waiting: level(5, 20), in_flight: level(1, 10) });
+    drop(first);
+    assert_eq!(queue.levels(), Levels { waiting: level(6, 30), in_flight: level(0, 0) });
+    for events in 1..=3 {
+        assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
+    }
+    assert_eq!(queue.levels(), Levels::default());
+}
+
+#[test]
+fn drop_newest_refuses_what_does_not_fit() {
+    let queue = queue(25, WhenFull::DropNewest);
+    queue.push(batch(1, 100)).expect("an empty queue takes any size");
+    assert!(matches!(queue.push(batch(2, 1)), Err(Refused::Full(batch)) if batch.events == 2));
+    assert_eq!(queue.levels().waiting, level(1, 100));
+}
+
+#[tokio::test]
+async fn block_waits_for_room() {
+    let queue = queue(25, WhenFull::Block);
+    queue.push(batch(1, 20)).unwrap();
+    let pushing = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.push(batch(2, 20)).is_ok()
+    });
+    thread::sleep(Duration::from_millis(50));
+    assert!(!pushing.is_finished());
+    queue.lease().await.unwrap().settle();
+    assert!(pushing.join().unwrap());
+    assert_eq!(queue.levels().waiting, level(2, 20));
+}
+
+#[tokio::test]
+async fn closing_ends_streams_only_when_all_is_settled() {
+    let queue = queue(100, WhenFull::Block);
+    queue.push(batch(1, 10)).unwrap();
+    let lease = queue.lease().await.unwrap();
+    queue.close();
+    let waiting = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { queue.lease().await.and_then(Lease::settle).map(|batch| batch.events) }
+    });
+    tokio::time::sleep(Duration::from_millis(20)).await;
+    assert!(!waiting.is_finished(), "the leased batch may come back");
+    drop(lease);
+    assert_eq!(waiting.await.unwrap(), Some(1));
+    assert!(queue.lease().await.is_none());
+}
+
+#[tokio::test]
+async fn abandoning_frees_everybody_and_keeps_the_rest_countable() {
+    let queue = queue(10, WhenFull::Block);
+    queue.push(batch(1, 10)).unwrap();
+    let pushing = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.push(batch(2, 10))
+    });
+    let lease = queue.lease().await.unwrap();
+    pushing.join().unwrap().unwrap();
+    queue.abandon();
+    assert!(queue.lease().await.is_none());
+    assert!(matches!(queue.push(batch(3, 1)), Err(Refused::Abandoned(_))));
+    drop(lease);
+    let left: Vec<_> = queue.leftovers().iter().map(|batch| batch.events).collect();
+    assert_eq!(left, [1, 2]);
+    assert_eq!(queue.levels(), Levels::default());
+}
+
+#[tokio::test]
+async fn a_batch_that_has_to_wait_is_compacted() {
+    let queue = queue(1_000, WhenFull::Block);
+    let loose = || Batch { body: vec![1; 10].into(), events: 1, weight: 100 };
+    queue.push(loose()).unwrap();
+    queue.push(loose()).unwrap();
+    assert_eq!(queue.levels().waiting, level(2, 110));
+}

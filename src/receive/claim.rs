@@ -1,0 +1,53 @@
+//! One sluicegate to an address: a second one would join the group silently and take a share of the datagrams.
+
+use std::io;
+use std::net::{SocketAddr, UdpSocket};
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
+
+/// Held for as long as the listener lives. Its name is an abstract Unix socket's: it belongs to the network
+/// namespace as the UDP port does, needs no writable directory, and is gone with the process.
+#[derive(Debug)]
+pub struct Claim {
+    _lock: UnixListener,
+}
+
+impl Claim {
+    /// Claims `address`, and makes sure that nobody else listens there, with or without `SO_REUSEPORT`.
+    ///
+    /// # Errors
+    /// `AddrInUse` when another socket has the address; else what binding it would say.
+    pub fn take(address: SocketAddr) -> io::Result<Self> {
+        let name = UnixAddr::from_abstract_name(format!("sluicegate/udp/{address}"))?;
+        let lock = UnixListener::bind_addr(&name)?;
+        // Two starting at once are kept apart by the lock. Everybody else is found by asking for the address
+        // without SO_REUSEPORT, which no group lets anyone have.
+        drop(UdpSocket::bind(address)?);
+        Ok(Self { _lock: lock })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::receive::group::open_socket;
+
+    #[test]
+    fn an_address_is_claimed_once() {
+        let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
+        let claim = Claim::take(free).unwrap();
+        assert_eq!(Claim::take(free).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        drop(claim);
+        Claim::take(free).unwrap();
+    }
+
+    #[test]
+    fn a_foreign_group_on_the_address_is_seen() {
+        let foreign = open_socket("127.0.0.1:0".parse().unwrap(), false).unwrap();
+        foreign.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
+        let address = foreign.local_addr().unwrap().as_socket().unwrap();
+        assert_eq!(Claim::take(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let wildcard = SocketAddr::new("::".parse().unwrap(), address.port());
+        assert_eq!(Claim::take(wildcard).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+    }
+}

@@ -1,0 +1,203 @@
+//! The sockets of one listener: bound together, steered by one program.
+
+use std::io;
+use std::net::SocketAddr;
+use std::os::fd::AsFd;
+use std::sync::Arc;
+
+use socket2::{Domain, Protocol, Socket, Type};
+use tracing::{info, warn};
+
+use super::{Claim, steering};
+use crate::config::{Listener, Steering};
+use crate::socket::options::{self, GrantedBuffer, SocketMemory};
+
+/// A group of sockets on one address, index = bind order, which is what the steering program counts by.
+#[derive(Debug)]
+pub struct Group {
+    /// What it was made from.
+    pub listener: Listener,
+    /// The sockets, one for each worker.
+    pub sockets: Vec<Arc<Socket>>,
+    /// The steering in force: `flow` where the kernel refused the program.
+    pub steering: Steering,
+    /// The buffer of each socket.
+    pub buffer: GrantedBuffer,
+    /// False where datagrams carry no kernel receive time and the clock is read once a call instead.
+    pub kernel_timestamps: bool,
+    _claim: Claim,
+}
+
+/// Why a listener could not be opened, and what to do about it.
+#[derive(Debug, thiserror::Error)]
+#[error("cannot listen on {address}: {}", advice(address, source))]
+pub struct BindError {
+    address: SocketAddr,
+    #[source]
+    source: io::Error,
+}
+
+impl BindError {
+    pub(super) fn new(address: SocketAddr, source: io::Error) -> Self {
+        Self { address, source }
+    }
+}
+
+fn advice(address: &SocketAddr, error: &io::Error) -> String {
+    let port = address.port();
+    match error.kind() {
+        io::ErrorKind::AddrInUse => format!(
+            "another socket has UDP port {port} (`ss -lunp 'sport = :{port}'` names it). Stop it or choose another \
+             port: a second listener would silently take a share of the datagrams"
+        ),
+        io::ErrorKind::PermissionDenied => format!(
+            "no permission for port {port}. Ports below 1024 need CAP_NET_BIND_SERVICE or `sysctl \
+             net.ipv4.ip_unprivileged_port_start={port}`; or listen on 5514 and let a Service or NAT rule map {port} to it"
+        ),
+        io::ErrorKind::AddrNotAvailable => {
+            format!("{} is no address of this machine; `ip addr` lists them, [::] means all", address.ip())
+        }
+        _ => error.to_string(),
+    }
+}
+
+impl Group {
+    /// Binds every socket, then attaches the program, once. `dual_stack` lets an IPv6 wildcard take IPv4 too.
+    ///
+    /// # Errors
+    /// When the address cannot be had. What is merely nice to have degrades, says so, and shows in `self`.
+    pub fn open(listener: &Listener, dual_stack: bool) -> Result<Self, BindError> {
+        let failed = |source| BindError::new(listener.address, source);
+        let claim = Claim::take(listener.address).map_err(failed)?;
+        let share = listener.receive_buffer_bytes / listener.workers;
+        let mut sockets = Vec::with_capacity(listener.workers);
+        let mut buffer = GrantedBuffer { asked: share, granted: usize::MAX };
+        let mut stamped = Ok(());
+        for _ in 0..listener.workers {
+            let socket = open_socket(listener.address, dual_stack).map_err(failed)?;
+            // Before bind, or the first burst meets the small default buffer.
+            let granted = options::request_receive_buffer(socket.as_fd(), share).map_err(failed)?;
+            buffer.granted = buffer.granted.min(granted.granted);
+            stamped = stamped.and(options::enable_timestamps(socket.as_fd()));
+            socket.bind(&listener.address.into()).map_err(failed)?;
+            sockets.push(Arc::new(socket));
+        }
+        let steering = steer(listener, &sockets[0]);
+        if let Err(error) = &stamped {
+            warn!(%error, "no kernel receive times: events carry the time at which they were read");
+        }
+        report(listener, steering, buffer);
+        let listener = listener.clone();
+        let kernel_timestamps = stamped.is_ok();
+        Ok(Self { listener, sockets, steering, buffer, kernel_timestamps, _claim: claim })
+    }
+
+    /// Each socket's queue and drops, now. A socket that does not tell counts as empty.
+    pub fn memory(&self) -> impl Iterator<Item = SocketMemory> {
+        self.sockets.iter().map(|socket| options::memory(socket.as_fd()).unwrap_or_default())
+    }
+
+    /// Has the kernel refuse, and count, what arrives from now on, so that draining ends.
+    pub fn refuse_new_datagrams(&self) {
+        for socket in &self.sockets {
+            if let Err(error) = options::refuse_new_datagrams(socket.as_fd()) {
+                warn!(%error, "cannot turn new datagrams away while draining: what arrives after is lost uncounted");
+                return;
+            }
+        }
+    }
+}
+
+/// A UDP socket ready to join a group. Never with `SO_REUSEADDR` beside `SO_REUSEPORT`: with both, another
+/// user's process could take the port.
+pub(super) fn open_socket(address: SocketAddr, dual_stack: bool) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+    if address.is_ipv6() {
+        socket.set_only_v6(!dual_stack)?;
+    }
+    socket.set_reuse_port(true)?;
+    Ok(socket)
+}
+
+fn steer(listener: &Listener, first: &Socket) -> Steering {
+    let Some(program) = steering::program(listener.steering, listener.workers) else {
+        return listener.steering;
+    };
+    match options::attach_steering(first.as_fd(), &program) {
+        Ok(()) => listener.steering,
+        Err(error) => {
+            warn!(
+                %error, address = %listener.address,
+                "the kernel refused the steering program (a seccomp profile may forbid SO_ATTACH_REUSEPORT_CBPF): \
+                 falling back to `flow`, so one sender is read by one worker"
+            );
+            Steering::Flow
+        }
+    }
+}
+
+fn report(listener: &Listener, steering: Steering, buffer: GrantedBuffer) {
+    info!(
+        address = %listener.address, workers = listener.workers, ?steering,
+        receive_buffer_bytes = buffer.granted * listener.workers, "listening"
+    );
+    if buffer.clamped() {
+        warn!(
+            asked = buffer.asked,
+            granted = buffer.granted,
+            "the kernel granted each socket less receive buffer than asked; bursts beyond it are dropped. To lift \
+             the limit: sysctl -w net.core.rmem_max={}",
+            buffer.asked
+        );
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::net::UdpSocket;
+
+    use super::*;
+
+    fn free_port() -> SocketAddr {
+        UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+    }
+
+    fn queued(group: &Group) -> Vec<bool> {
+        group.memory().map(|memory| memory.queued > 0).collect()
+    }
+
+    #[test]
+    fn one_flow_reaches_every_socket_under_spread_and_one_under_flow() {
+        for (steering, sockets) in [(Steering::Spread, 4), (Steering::Flow, 1)] {
+            let address = free_port();
+            let listener = Listener { workers: 4, steering, ..Listener::new(address) };
+            let group = Group::open(&listener, false).unwrap();
+            assert_eq!(group.steering, steering);
+            let sender = UdpSocket::bind("127.0.0.1:0").unwrap();
+            for _ in 0..200 {
+                sender.send_to(b"one flow", address).unwrap();
+            }
+            assert_eq!(queued(&group).iter().filter(|queued| **queued).count(), sockets);
+        }
+    }
+
+    #[test]
+    fn a_dual_stack_wildcard_takes_both_families() {
+        let port = free_port().port();
+        let listener = Listener { workers: 1, ..Listener::new(format!("[::]:{port}").parse().unwrap()) };
+        let group = Group::open(&listener, true).unwrap();
+        UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"four", ("127.0.0.1", port)).unwrap();
+        assert_eq!(queued(&group), [true]);
+    }
+
+    #[test]
+    fn a_taken_port_is_refused_with_what_to_do() {
+        let taken = UdpSocket::bind("127.0.0.1:0").unwrap();
+        let listener = Listener::new(taken.local_addr().unwrap());
+        let error = Group::open(&listener, false).unwrap_err().to_string();
+        assert!(error.contains("ss -lunp"), "{error}");
+        let elsewhere = Listener::new("192.0.2.1:5514".parse().unwrap());
+        let error = Group::open(&elsewhere, false).unwrap_err().to_string();
+        assert!(error.contains("no address of this machine"), "{error}");
+    }
+}

@@ -1,0 +1,24 @@
+//! Datagrams off the wire: a thread for each socket of a `SO_REUSEPORT` group.
+//!
+//! In: a [`Listener`](crate::config::Listener). Out: batches, pushed to the [`Queue`](crate::queue::Queue).
+//! What can be lost: what the kernel drops when a socket's buffer is full (counted there, read with
+//! [`Group::memory`]), and, by choice, what is longer than `max_length` or meets a full queue.
+
+mod claim;
+mod discard;
+mod group;
+mod pace;
+mod steering;
+mod stop;
+mod worker;
+
+pub use claim::Claim;
+pub use discard::Discard;
+pub use group::{BindError, Group};
+pub use pace::{Pace, Step};
+pub use steering::program;
+pub use stop::Stop;
+pub use worker::Worker;
+
+/// Datagrams that one `recvmmsg` can take.
+pub const DEPTH: usize = 128;

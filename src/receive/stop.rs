@@ -1,0 +1,55 @@
+//! The signal that wakes every worker to drain and end.
+
+use std::io;
+use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::time::Duration;
+
+use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+
+/// Told once, seen by all: a flag for those who run, an eventfd for those who sleep in `poll`.
+#[derive(Debug)]
+pub struct Stop {
+    flag: AtomicBool,
+    event: OwnedFd,
+}
+
+impl Stop {
+    /// A signal that was not given yet.
+    ///
+    /// # Errors
+    /// The kernel's, as when no file descriptor is left.
+    pub fn new() -> io::Result<Self> {
+        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
+        Ok(Self { flag: AtomicBool::new(false), event })
+    }
+
+    /// Gives the signal.
+    ///
+    /// # Errors
+    /// The kernel's; the flag is set all the same.
+    pub fn give(&self) -> io::Result<()> {
+        self.flag.store(true, Ordering::Release);
+        rustix::io::write(&self.event, &1u64.to_ne_bytes())?;
+        Ok(())
+    }
+
+    /// True once the signal was given.
+    pub fn is_given(&self) -> bool {
+        self.flag.load(Ordering::Acquire)
+    }
+
+    /// Sleeps in the kernel until the socket is readable, the signal is given, or `timeout` is over.
+    pub fn wait(&self, socket: BorrowedFd<'_>, timeout: Option<Duration>) {
+        let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
+        let mut fds =
+            [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::new(&self.event, PollFlags::IN)];
+        // Whatever ends the wait, the next read tells why: an error here (EINTR) is no news.
+        poll(&mut fds, timeout.as_ref()).ok();
+    }
+
+    /// The signal's own descriptor, readable once it was given.
+    pub fn as_fd(&self) -> BorrowedFd<'_> {
+        self.event.as_fd()
+    }
+}

@@ -1,0 +1,77 @@
+//! A Vector-protocol server: what a `vector` source looks like from outside.
+//!
+//! In: `PushEvents` requests, decoded with prost's types and so a check on the direct encoder. Out: whatever its
+//! [`Sink`] makes of the events. It answers OK only once the sink has taken them.
+
+mod json;
+mod numbers;
+mod sinks;
+
+pub use json::event_to_json;
+pub use numbers::{Numbers, NumbersReport};
+pub use sinks::{Counter, JsonLines, Received, Sink};
+
+use std::io;
+use std::sync::Arc;
+
+use tokio::net::TcpListener;
+use tonic::transport::server::TcpIncoming;
+use tonic::{Request, Response, Status};
+
+use crate::proto::vector::vector_server::{Vector, VectorServer};
+use crate::proto::vector::{
+    HealthCheckRequest, HealthCheckResponse, PushEventsRequest, PushEventsResponse, ServingStatus,
+};
+
+/// The largest request taken, bytes: the cap of a recent Vector.
+const MAX_REQUEST: usize = 100 << 20;
+
+struct Service<S> {
+    sink: Arc<S>,
+}
+
+#[tonic::async_trait]
+impl<S: Sink> Vector for Service<S> {
+    async fn push_events(
+        &self,
+        request: Request<PushEventsRequest>,
+    ) -> Result<Response<PushEventsResponse>, Status> {
+        let events = request.into_inner().events;
+        self.sink.take(events).map_err(|error| Status::internal(format!("the sink failed: {error}")))?;
+        Ok(Response::new(PushEventsResponse {}))
+    }
+
+    async fn health_check(
+        &self,
+        _request: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        Ok(Response::new(HealthCheckResponse { status: ServingStatus::Serving.into() }))
+    }
+}
+
+/// Serves until `stop` completes, then finishes what is in flight.
+///
+/// # Errors
+/// When the server cannot run.
+pub async fn serve<S: Sink>(
+    listener: TcpListener,
+    sink: Arc<S>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
+    let (health, health_service) = tonic_health::server::health_reporter();
+    let vector = VectorServer::new(Service { sink }).max_decoding_message_size(MAX_REQUEST);
+    health.set_serving::<VectorServer<Service<S>>>().await;
+    tonic::transport::Server::builder()
+        .add_service(health_service)
+        .add_service(vector)
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stop)
+        .await
+}
+
+/// Binds a receiver's address.
+///
+/// # Errors
+/// The kernel's.
+pub async fn bind(address: &str) -> io::Result<TcpListener> {
+    TcpListener::bind(address).await
+}
