@@ -90,14 +90,13 @@ impl Stage {
 
     fn wait_for_port(&self, table: &str, address: &str) -> Result<(), StageError> {
         let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
-        let wanted = format!(":{port:04X} ");
+        let ends = format!(":{port:04X}");
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
+            // The second column is the local address, in hexadecimal.
             let sockets = fs::read_to_string(table)?;
-            if sockets
-                .lines()
-                .any(|line| line.split_whitespace().nth(1).is_some_and(|a| wanted.trim() == &a[8..]))
-            {
+            let mut local = sockets.lines().filter_map(|line| line.split_whitespace().nth(1));
+            if local.any(|address| address.ends_with(&ends)) {
                 return Ok(());
             }
             thread::sleep(Duration::from_millis(10));

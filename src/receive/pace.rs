@@ -30,6 +30,8 @@ pub struct Pace {
     /// Datagrams that a nap should bring at most.
     target: usize,
     nap: Duration,
+    /// Datagrams read since the last sleep of either kind.
+    brought: usize,
 }
 
 impl Pace {
@@ -38,21 +40,22 @@ impl Pace {
         /// What the kernel charges for a datagram of 1.1 KB; it doubles the granted figure to allow for that.
         const CHARGE: usize = 2_304;
         let held = buffer * 2 / CHARGE;
-        Self { depth, target: (held / 4).clamp(1, depth / 2), nap: LONGEST }
+        Self { depth, target: (held / 4).clamp(1, depth / 2), nap: LONGEST, brought: 0 }
     }
 
     /// After a read of `datagrams` (0: nothing was there).
     pub fn after(&mut self, datagrams: usize) -> Step {
+        self.brought += datagrams;
         if datagrams >= self.depth {
-            self.nap = (self.nap / 2).max(SHORTEST);
             return Step::Read;
         }
-        if datagrams < WORTHWHILE {
+        let brought = std::mem::take(&mut self.brought);
+        if brought < WORTHWHILE {
             self.nap = LONGEST;
             return Step::Wait;
         }
         // Towards the nap that would have brought `target` at this rate.
-        let scale = (self.target as f64 / datagrams as f64).min(2.0);
+        let scale = (self.target as f64 / brought as f64).min(2.0);
         self.nap = self.nap.mul_f64(scale).clamp(SHORTEST, LONGEST);
         Step::Nap(self.nap)
     }
@@ -65,18 +68,20 @@ mod tests {
     /// Plays a socket that gets `rate` datagrams a second: the nap it settles on, none where it waits.
     fn settle(rate: f64, buffer: usize) -> Option<Duration> {
         let mut pace = Pace::new(128, buffer);
-        let mut step = Step::Nap(LONGEST);
+        let mut settled = Some(LONGEST);
         for _ in 0..100 {
-            step = match step {
-                Step::Nap(nap) => pace.after((rate * nap.as_secs_f64()) as usize),
-                Step::Read => pace.after(5),
-                Step::Wait => pace.after(1),
+            let mut waiting = settled.map_or(1, |nap| (rate * nap.as_secs_f64()) as usize);
+            settled = loop {
+                let read = waiting.min(128);
+                waiting -= read;
+                match pace.after(read) {
+                    Step::Read => {}
+                    Step::Nap(nap) => break Some(nap),
+                    Step::Wait => break None,
+                }
             };
         }
-        match step {
-            Step::Nap(nap) => Some(nap),
-            _ => None,
-        }
+        settled
     }
 
     #[test]

@@ -58,7 +58,7 @@ mod tests {
         let wrapper = EventWrapper { event: Some(Event::Log(log)) };
         assert_eq!(
             event_to_json(&wrapper).to_string(),
-            r#"{"message":"caf�","port":514,"timestamp":"2026-11-29T23:33:20.005Z"}"#
+            r#"{"message":"caf�","port":514,"timestamp":"2026-11-30T00:53:20.005Z"}"#
         );
     }
 }

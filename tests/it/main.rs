@@ -1,0 +1,12 @@
+//! End-to-end tests: real sockets, real processes, real senders. Run with `cargo test`.
+
+#![allow(unreachable_pub)]
+
+mod support;
+
+mod cli;
+mod events;
+mod faults;
+mod load_test;
+mod senders;
+mod stopping;

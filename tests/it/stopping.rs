@@ -1,0 +1,82 @@
+//! Stopping: under load, with Vector gone, with a full queue, twice.
+
+use std::future::{pending, ready};
+use std::time::Duration;
+
+use rustix::process::Signal;
+use sluicegate::config::WhenFull;
+use sluicegate::pipeline::Pipeline;
+use tonic::Code;
+
+use crate::support::process::Process;
+use crate::support::scenario::{config, load, send};
+use crate::support::vector::FakeVector;
+use crate::support::{free_tcp, free_udp, wait_until};
+
+#[tokio::test(flavor = "multi_thread")]
+async fn under_load_every_datagram_is_delivered_or_counted_by_the_kernel() {
+    let vector = FakeVector::answering(|_, _| Code::Ok).await;
+    let config = config(vector.address);
+    let pipeline = Pipeline::start(&config).unwrap();
+    let target = pipeline.addresses().next().unwrap();
+    // While it stops, its sockets stay open but refuse: the load goes on into them.
+    let sending = tokio::spawn(send(load(target, 50_000, 2.0)));
+    wait_until("some of it is there", || pipeline.report().received > 20_000);
+    let report = pipeline.stop(config.shutdown_timeout, pending()).await;
+    let sent = sending.await.unwrap();
+    assert!(report.balances() && report.in_memory == 0, "{report:?}");
+    assert_eq!(report.delivered, report.received);
+    let numbers = vector.received().numbers.unwrap();
+    assert_eq!((numbers.unique, numbers.duplicates), (report.received, 0));
+    assert!(report.received < sent.sent, "it stopped before the load did");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_not_acknowledged_in_time_is_counted_as_shed() {
+    // The queue is so small that workers wait for room, with data left in the sockets.
+    for when_full in [WhenFull::Block, WhenFull::DropNewest] {
+        let mut config = config(free_tcp());
+        config.buffer.max_bytes = 200_000;
+        config.buffer.when_full = when_full;
+        let pipeline = Pipeline::start(&config).unwrap();
+        let target = pipeline.addresses().next().unwrap();
+        let sent = send(load(target, 20_000, 0.5)).await;
+        let report = pipeline.stop(Duration::from_millis(300), pending()).await;
+        assert_eq!(report.received, sent.sent, "the sockets are drained all the same");
+        assert_eq!((report.delivered, report.shed, report.in_memory), (0, sent.sent, 0));
+        let full = report.shed_by_reason["queue_full"];
+        assert_eq!(full > 0, when_full == WhenFull::DropNewest, "{report:?}");
+        assert!(report.shed_by_reason["shutdown"] > 0);
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_vector_that_never_answers_does_not_hold_up_the_stop() {
+    let vector = FakeVector::answering(|_, _| Code::Unavailable).await;
+    let config = config(vector.address);
+    let pipeline = Pipeline::start(&config).unwrap();
+    let sent = send(load(pipeline.addresses().next().unwrap(), 10_000, 0.2)).await;
+    let report = pipeline.stop(Duration::from_secs(100), ready(())).await;
+    assert_eq!((report.received, report.shed), (sent.sent, sent.sent));
+    assert!(report.balances());
+}
+
+#[test]
+fn an_idle_process_stops_at_once_and_a_second_signal_hurries() {
+    let run = Process::run(free_udp(), free_tcp(), &[]);
+    let ended = run.stop();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    assert_eq!(ended.json()["received"], 0);
+
+    let listen = free_udp();
+    let run = Process::run(listen, free_tcp(), &["--shutdown-timeout", "1000"]);
+    Process::start(&["load", &listen.to_string(), "--count", "1000"]).end();
+    wait_until("a batch is there", || run.stderr().contains("cannot connect"));
+    run.signal(Signal::INT);
+    std::thread::sleep(Duration::from_millis(300));
+    run.signal(Signal::INT);
+    let ended = run.end();
+    assert!(ended.status.success(), "{}", ended.stderr);
+    let books = ended.json();
+    assert_eq!((&books["received"], &books["shed"]), (&1_000.into(), &1_000.into()), "{books}");
+}

@@ -1,0 +1,53 @@
+//! What the tests need: processes that clean up after themselves, ports, and a Vector that can misbehave.
+
+pub mod process;
+pub mod scenario;
+pub mod vector;
+
+use std::net::{SocketAddr, TcpListener, UdpSocket};
+use std::path::PathBuf;
+use std::process::Command;
+use std::thread;
+use std::time::{Duration, Instant};
+
+pub fn free_udp() -> SocketAddr {
+    UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+pub fn free_tcp() -> SocketAddr {
+    TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
+}
+
+/// Waits until `condition` holds; the limit is generous, since no test asserts speed.
+pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
+    let deadline = Instant::now() + Duration::from_secs(120);
+    while !condition() {
+        assert!(Instant::now() < deadline, "waited in vain until {what}");
+        thread::sleep(Duration::from_millis(10));
+    }
+}
+
+/// True when the test can go on. In CI a missing capability is a failure; elsewhere it is said and passed over.
+pub fn require(available: bool, what: &str) -> bool {
+    if !available {
+        assert!(std::env::var_os("CI").is_none(), "CI has to provide {what}");
+        eprintln!("passed over: this machine lacks {what}");
+    }
+    available
+}
+
+/// Finds a program in PATH and Debian's places for daemons, or where `variable` says.
+pub fn program(name: &str, variable: &str) -> Option<PathBuf> {
+    if let Some(path) = std::env::var_os(variable) {
+        return Some(path.into());
+    }
+    let found =
+        Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {name}")]).output();
+    let path = String::from_utf8(found.ok()?.stdout).ok()?.trim().to_owned();
+    (!path.is_empty()).then(|| path.into())
+}
+
+pub fn is_root() -> bool {
+    use std::os::unix::fs::MetadataExt;
+    std::fs::metadata("/proc/self").unwrap().uid() == 0
+}

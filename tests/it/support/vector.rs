@@ -1,0 +1,158 @@
+//! A Vector that answers as a test wants, and remembers what it acknowledged.
+
+use std::net::SocketAddr;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::{Arc, Mutex};
+use std::time::Duration;
+
+use sluicegate::proto::event::event_wrapper::Event;
+use sluicegate::proto::event::{EventWrapper, Log, value::Kind};
+use sluicegate::proto::vector::vector_server::{Vector, VectorServer};
+use sluicegate::proto::vector::{
+    HealthCheckRequest, HealthCheckResponse, PushEventsRequest, PushEventsResponse,
+};
+use sluicegate::receiver::{Counter, Received, Sink};
+use tokio::io::{AsyncReadExt, copy_bidirectional};
+use tokio::net::{TcpListener, TcpStream};
+use tonic::transport::server::TcpIncoming;
+use tonic::{Code, Request, Response, Status};
+
+/// What to answer to a request, by its number and how many events it has.
+pub type Answer = dyn Fn(u64, usize) -> Code + Send + Sync;
+
+pub struct FakeVector {
+    pub address: SocketAddr,
+    state: Arc<State>,
+}
+
+struct State {
+    answer: Box<Answer>,
+    requests: AtomicU64,
+    counter: Counter,
+    events: Mutex<Vec<EventWrapper>>,
+    keep: bool,
+}
+
+#[tonic::async_trait]
+impl Vector for Shared {
+    async fn push_events(
+        &self,
+        request: Request<PushEventsRequest>,
+    ) -> Result<Response<PushEventsResponse>, Status> {
+        let state = &self.0;
+        let events = request.into_inner().events;
+        let code = (state.answer)(state.requests.fetch_add(1, SeqCst), events.len());
+        if code != Code::Ok {
+            return Err(Status::new(code, "as the test wants"));
+        }
+        if state.keep {
+            state.events.lock().unwrap().extend(events.iter().cloned());
+        }
+        state.counter.take(events).unwrap();
+        Ok(Response::new(PushEventsResponse {}))
+    }
+
+    async fn health_check(
+        &self,
+        _: Request<HealthCheckRequest>,
+    ) -> Result<Response<HealthCheckResponse>, Status> {
+        Ok(Response::new(HealthCheckResponse::default()))
+    }
+}
+
+struct Shared(Arc<State>);
+
+impl FakeVector {
+    /// One that takes everything and keeps it.
+    pub async fn start() -> Self {
+        Self::serve(Box::new(|_, _| Code::Ok), true, None).await
+    }
+
+    /// One that answers by the function, and only counts.
+    pub async fn answering(answer: impl Fn(u64, usize) -> Code + Send + Sync + 'static) -> Self {
+        Self::serve(Box::new(answer), false, None).await
+    }
+
+    /// One that closes each connection (GOAWAY) when it is this old.
+    pub async fn saying_goodbye(after: Duration) -> Self {
+        Self::serve(Box::new(|_, _| Code::Ok), false, Some(after)).await
+    }
+
+    async fn serve(answer: Box<Answer>, keep: bool, max_age: Option<Duration>) -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let address = listener.local_addr().unwrap();
+        let state = Arc::new(State {
+            answer,
+            requests: AtomicU64::new(0),
+            counter: Counter::default(),
+            events: Mutex::default(),
+            keep,
+        });
+        let service = VectorServer::new(Shared(Arc::clone(&state))).max_decoding_message_size(100 << 20);
+        let mut server = tonic::transport::Server::builder();
+        if let Some(age) = max_age {
+            server = server.max_connection_age(age).max_connection_age_grace(Duration::from_millis(50));
+        }
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        tokio::spawn(server.add_service(service).serve_with_incoming(incoming));
+        Self { address, state }
+    }
+
+    pub fn received(&self) -> Received {
+        self.state.counter.received()
+    }
+
+    /// Every event acknowledged so far.
+    pub fn logs(&self) -> Vec<Log> {
+        let log = |event: &EventWrapper| match &event.event {
+            Some(Event::Log(log)) => log.clone(),
+            other => panic!("no log: {other:?}"),
+        };
+        self.state.events.lock().unwrap().iter().map(log).collect()
+    }
+}
+
+/// A field's bytes.
+pub fn bytes<'a>(log: &'a Log, field: &str) -> &'a [u8] {
+    match &log.fields[field].kind {
+        Some(Kind::RawBytes(bytes)) => bytes,
+        other => panic!("{field} is {other:?}"),
+    }
+}
+
+/// How a connection goes wrong before it reaches the Vector behind.
+#[derive(Debug, Clone, Copy)]
+pub enum Wire {
+    /// Closed after so many bytes, without a word.
+    Eof(usize),
+    /// Accepted, and never read from or answered.
+    Silence,
+}
+
+/// A port in front of `vector` whose first `bad` connections go wrong.
+pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> SocketAddr {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let address = listener.local_addr().unwrap();
+    tokio::spawn(async move {
+        let mut silent = Vec::new();
+        for number in 0.. {
+            let (mut stream, _) = listener.accept().await.unwrap();
+            match wire {
+                _ if number >= bad => {
+                    tokio::spawn(async move {
+                        let mut behind = TcpStream::connect(vector).await.unwrap();
+                        copy_bidirectional(&mut stream, &mut behind).await.ok();
+                    });
+                }
+                Wire::Silence => silent.push(stream),
+                Wire::Eof(bytes) => {
+                    tokio::spawn(async move {
+                        let mut buffer = vec![0; bytes];
+                        stream.read_exact(&mut buffer).await.ok();
+                    });
+                }
+            }
+        }
+    });
+    address
+}
