@@ -4,12 +4,12 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use futures_util::future::join_all;
 use http_body_util::Full;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::{TcpStream, lookup_host};
 use tokio::sync::watch;
-use tokio::task::JoinSet;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
@@ -80,18 +80,12 @@ pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
     }
 }
 
-/// Runs the connection's streams until they end.
+/// Runs the connection's streams until they end. All in one task: they mostly wait, and when it is cancelled,
+/// every batch is back in the queue before anybody looks.
 async fn use_up(connection: &Connection, endpoint: &Endpoint, context: &Context) -> End {
-    let mut streams = JoinSet::new();
-    for _ in 0..context.vector.streams {
-        streams.spawn(stream::run(connection.clone(), endpoint.clone(), context.clone()));
-    }
-    let mut end = End::Finished;
-    while let Some(stream) = streams.join_next().await {
-        // A stream that panicked has put its batch back; the connection is made anew.
-        end = end.and(stream.unwrap_or(End::Broken { useful: false }));
-    }
-    end
+    let stream = |_| stream::run(connection.clone(), endpoint.clone(), context.clone());
+    let ends = join_all((0..context.vector.streams).map(stream)).await;
+    ends.into_iter().fold(End::Finished, End::and)
 }
 
 async fn dial(endpoint: &Endpoint, number: usize) -> Result<Connection, DialError> {

@@ -13,13 +13,21 @@ mod verdict;
 pub use backoff::Backoff;
 pub use verdict::{Verdict, verdict};
 
+use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::time::Duration;
 
+use futures_util::FutureExt;
 use tokio::task::JoinSet;
+use tokio::time::sleep;
+use tracing::error;
 
 use crate::books::Books;
-use crate::config::Vector;
+use crate::config::{Endpoint, Vector};
 use crate::queue::Queue;
+
+/// A bug that strikes at once must not fill the log.
+const AFTER_PANIC: Duration = Duration::from_secs(1);
 
 /// What every connection and stream shares.
 #[derive(Debug, Clone)]
@@ -38,8 +46,17 @@ pub fn start(context: &Context) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
     for endpoint in &context.vector.endpoints {
         for number in 0..context.vector.connections {
-            tasks.spawn(connection::keep(endpoint.clone(), number, context.clone()));
+            tasks.spawn(supervise(endpoint.clone(), number, context.clone()));
         }
     }
     tasks
+}
+
+/// Starts a connection's task again should it ever panic: its batches are back in the queue by then.
+async fn supervise(endpoint: Endpoint, number: usize, context: Context) {
+    let keep = || connection::keep(endpoint.clone(), number, context.clone());
+    while AssertUnwindSafe(keep()).catch_unwind().await.is_err() {
+        error!(%endpoint, connection = number, "a connection's task panicked (a bug, please report it); starting it again");
+        sleep(AFTER_PANIC).await;
+    }
 }

@@ -48,7 +48,7 @@ async fn a_receiver_with_a_small_limit_gets_halves() {
 #[tokio::test(flavor = "multi_thread")]
 async fn bare_eof_in_the_middle_loses_nothing() {
     let vector = FakeVector::answering(|_, _| Code::Ok).await;
-    let front = in_front_of(vector.address, Wire::Eof(100_000), 6).await;
+    let front = in_front_of(vector.address, Wire::Eof(40_000), 6).await;
     let (sent, report) = flow_through(config(front)).await;
     assert_eq!(report.delivered, sent.sent);
     assert_eq!(vector.received().numbers.unwrap().unique, sent.sent);
