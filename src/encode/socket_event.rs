@@ -2,13 +2,11 @@
 
 use std::net::SocketAddr;
 
-use super::wire::{self, FIELD_1, FIELD_2, field_length, put_field};
+use super::{LogWriter, wire};
 use crate::datagram::{Datagram, Timestamp};
 
-/// The start of the `message` entry, up to its value: key = "message".
-const MESSAGE_KEY: &[u8] = b"\x0A\x07message";
-/// The same for `timestamp`.
-const TIMESTAMP_KEY: &[u8] = b"\x0A\x09timestamp";
+/// Bytes that the timestamp and the message's key and lengths take.
+const REST: usize = 44;
 
 /// Writes `{ message, host, port, source_type: "socket", timestamp }`.
 ///
@@ -32,35 +30,20 @@ impl SocketEncoder {
             self.remember(datagram.peer);
         }
         let payload = datagram.payload;
-
-        // Lengths, from the inside out: protobuf has each one before what it measures.
-        let message_value = field_length(payload.len());
-        let message_entry = MESSAGE_KEY.len() + field_length(message_value);
-        let timestamp_value = wire::timestamp_value_length(received);
-        let timestamp_entry = TIMESTAMP_KEY.len() + field_length(timestamp_value);
-        let log = self.peer_entries.len() + field_length(message_entry) + field_length(timestamp_entry);
-        let wrapper = field_length(log);
-
-        out.reserve(field_length(wrapper));
-        put_field(out, FIELD_1, wrapper);
-        put_field(out, FIELD_1, log);
-        out.extend_from_slice(&self.peer_entries);
-        put_field(out, FIELD_1, timestamp_entry);
-        out.extend_from_slice(TIMESTAMP_KEY);
-        put_field(out, FIELD_2, timestamp_value);
-        wire::put_timestamp_value(out, received);
-        put_field(out, FIELD_1, message_entry);
-        out.extend_from_slice(MESSAGE_KEY);
-        put_field(out, FIELD_2, message_value);
-        put_field(out, FIELD_1, payload.len());
-        out.extend_from_slice(payload);
+        let mut log = LogWriter::begin(out, self.peer_entries.len() + payload.len() + REST);
+        log.entries(&self.peer_entries);
+        log.timestamp("timestamp", received);
+        log.bytes("message", payload);
+        log.finish();
     }
 
     fn remember(&mut self, peer: SocketAddr) {
         self.peer_entries.clear();
         let host = peer.ip().to_string();
         self.peer_entries.extend(wire::entry("host", &wire::bytes_value(host.as_bytes())));
-        self.peer_entries.extend(wire::entry("port", &wire::integer_value(i64::from(peer.port()))));
+        let mut port = Vec::new();
+        wire::put_integer_value(&mut port, i64::from(peer.port()));
+        self.peer_entries.extend(wire::entry("port", &port));
         self.peer_entries.extend(wire::entry("source_type", &wire::bytes_value(b"socket")));
         self.peer = Some(peer);
     }

@@ -60,11 +60,15 @@ pub fn bytes_value(bytes: &[u8]) -> Vec<u8> {
     out
 }
 
-/// The wire form of `Value { integer }`.
-pub fn integer_value(integer: i64) -> Vec<u8> {
-    let mut out = vec![VALUE_INTEGER];
-    put_varint(&mut out, integer as u64);
-    out
+/// Bytes that [`put_integer_value`] writes.
+pub const fn integer_value_length(integer: i64) -> usize {
+    1 + varint_length(integer as u64)
+}
+
+/// Appends the wire form of `Value { integer }`.
+pub fn put_integer_value(out: &mut Vec<u8>, integer: i64) {
+    out.push(VALUE_INTEGER);
+    put_varint(out, integer as u64);
 }
 
 /// Bytes that [`put_timestamp_value`] writes.

@@ -57,7 +57,7 @@ fn a_taken_port_and_a_second_sluicegate_are_refused() {
 
 #[test]
 fn a_privileged_port_says_which_three_ways_there_are() {
-    let setpriv = program("setpriv", "SETPRIV");
+    let setpriv = program("setpriv");
     if !require(is_root() && setpriv.is_some(), "root and setpriv, to become nobody") {
         return;
     }

@@ -6,6 +6,7 @@ use std::process::Command;
 use serde_json::Value as Json;
 
 use crate::support::process::{Process, binary};
+use crate::support::seccomp::forbid_steering;
 use crate::support::{free_tcp, free_udp, is_root, program, require};
 
 fn offer(target: &str, flows: &str) -> Json {
@@ -47,7 +48,7 @@ fn every_number_is_delivered_once_and_shares_are_even() {
 
 #[test]
 fn a_user_without_any_privilege_gets_the_same_spread() {
-    let setpriv = program("setpriv", "SETPRIV");
+    let setpriv = program("setpriv");
     if !require(is_root() && setpriv.is_some(), "root and setpriv, to become nobody") {
         return;
     }
@@ -107,4 +108,35 @@ fn flow_steering_keeps_each_senders_order() {
     assert_eq!(received["out_of_order"], 0, "{books}");
     let busy = books["workers"].as_array().unwrap().iter().filter(|w| w["received"] != 0).count();
     assert!(busy > 1, "40 flows on one socket: {books}");
+}
+
+#[test]
+fn where_steering_is_forbidden_it_degrades_says_so_once_and_shows_it() {
+    let (listen, vector) = (free_udp(), free_tcp());
+    let receive = Process::receive(vector, "--count");
+    let mut command = Command::new(binary());
+    command.args([
+        "run",
+        "--listen",
+        &listen.to_string(),
+        "--vector",
+        &format!("http://{vector}"),
+        "--workers",
+        "4",
+    ]);
+    forbid_steering(&mut command);
+    let mut run = Process::spawn(command);
+    run.wait_for_log("listening");
+    Process::start(&["load", &listen.to_string(), "--count", "1000", "--rate", "5000"]).end();
+    let ended = run.stop();
+    let books = ended.json();
+    assert_eq!(receive.stop().json()["unique"], 1_000, "{books}");
+    assert_eq!(ended.stderr.matches("refused the steering program").count(), 1, "{}", ended.stderr);
+    let workers = books["workers"].as_array().unwrap();
+    assert!(workers.iter().all(|worker| worker["steering"] == "flow"), "{books}");
+    assert_eq!(
+        workers.iter().filter(|worker| worker["received"] != 0).count(),
+        1,
+        "one flow, one worker: {books}"
+    );
 }

@@ -5,8 +5,10 @@
 mod support;
 
 mod cli;
+mod documents;
 mod events;
 mod faults;
 mod load_test;
+mod receiver;
 mod senders;
 mod stopping;

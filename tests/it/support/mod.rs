@@ -2,6 +2,7 @@
 
 pub mod process;
 pub mod scenario;
+pub mod seccomp;
 pub mod vector;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};
@@ -36,10 +37,11 @@ pub fn require(available: bool, what: &str) -> bool {
     available
 }
 
-/// Finds a program in PATH and Debian's places for daemons, or where `variable` says.
-pub fn program(name: &str, variable: &str) -> Option<PathBuf> {
-    if let Some(path) = std::env::var_os(variable) {
-        return Some(path.into());
+/// Finds a program where `.ci/tools` puts it, in PATH, or in Debian's places for daemons.
+pub fn program(name: &str) -> Option<PathBuf> {
+    let unpacked = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("target/tools").join(name);
+    if unpacked.exists() {
+        return Some(unpacked);
     }
     let found =
         Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {name}")]).output();

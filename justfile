@@ -1,0 +1,30 @@
+# `just check` is what CI runs.
+
+default: check
+
+fmt:
+    cargo fmt --check
+
+lint:
+    cargo clippy --locked --all-targets -- -D warnings
+
+test:
+    cargo test --locked
+
+doc:
+    RUSTDOCFLAGS="-D warnings" cargo doc --locked --no-deps
+
+deny:
+    cargo deny check
+
+check: fmt lint doc test
+
+demo:
+    cargo run --release -- demo
+
+bench:
+    cargo run --release -- bench --runs 5
+
+# Real senders for the tests, on Debian, as root.
+tools:
+    .ci/tools
