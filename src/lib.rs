@@ -3,9 +3,9 @@
 //! Drains UDP syslog on every core and streams it to Vector's `vector` source, losing nothing it received.
 //!
 //! ```text
-//! kernel ─▶ receive ─▶ encode ─▶ batch ─▶ queue ─▶ push ─▶ Vector
-//!           a thread   wire      closed   bounded  tasks that
-//!           a socket   bytes     on size  in bytes pull
+//! kernel ─▶ receive ─▶ parse ─▶ encode ─▶ batch ─▶ queue ─▶ push ─▶ Vector
+//!           a thread   if       wire      closed   bounded  tasks that
+//!           a socket   asked    bytes     on size  in bytes pull
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
@@ -15,6 +15,8 @@ pub mod socket;
 
 pub mod datagram;
 pub mod receive;
+
+pub mod parse;
 
 pub mod encode;
 

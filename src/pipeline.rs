@@ -7,13 +7,14 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
+use tokio::sync::Notify;
 use tokio::task::JoinSet;
 use tracing::{info, warn};
 
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, Report, WorkerBooks};
-use crate::config::{Batch, Config, Listener, MAX_DATAGRAM};
-use crate::encode::MAX_EVENT_OVERHEAD;
+use crate::config::{Batch, Config, Listener};
+use crate::parse::EventMaker;
 use crate::push;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop, Worker};
@@ -47,6 +48,8 @@ pub struct Pipeline {
     books: Arc<Books>,
     /// The kernel's 32-bit drop counters, as last seen, in the order of the desks.
     watch: Arc<Watch>,
+    /// Told when a worker ended by a panic.
+    broken: Arc<Notify>,
 }
 
 impl Pipeline {
@@ -67,10 +70,11 @@ impl Pipeline {
             books: Arc::clone(&books),
         };
         let pushers = push::start(&context);
-        let workers = start_workers(config, &groups, &queue, &stop, &books)?;
+        let broken = Arc::new(Notify::new());
+        let workers = start_workers(config, &groups, (&queue, &stop, &broken), &books)?;
         let watch = Arc::new(Watch::new(&groups));
         let watcher = tokio::spawn(keep_watch(Arc::clone(&watch), Arc::clone(&books), Arc::clone(&queue)));
-        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, watch })
+        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, watch, broken })
     }
 
     /// The addresses that are listened on.
@@ -82,6 +86,11 @@ impl Pipeline {
     pub fn report(&self) -> Report {
         self.watch.read(&self.books);
         self.books.report(self.queue.levels())
+    }
+
+    /// Completes when a worker has panicked: its socket is read by nobody, so the process should end.
+    pub async fn broken(&self) {
+        self.broken.notified().await;
     }
 
     /// Turns new datagrams away, drains the sockets, flushes, and waits for acknowledgements until `timeout` is over
@@ -147,26 +156,31 @@ fn desks(groups: &[Group]) -> Vec<Desk> {
 fn start_workers(
     config: &Config,
     groups: &[Group],
-    queue: &Arc<Queue>,
-    stop: &Arc<Stop>,
+    (queue, stop, broken): (&Arc<Queue>, &Arc<Stop>, &Arc<Notify>),
     books: &Books,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
     let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
     let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
-    // Idle buffers kept: one for each stream's request and two for each worker.
-    let streams = config.vector.endpoints.len() * config.vector.connections * config.vector.streams;
-    let pool = Pool::new(max_bytes + MAX_DATAGRAM + MAX_EVENT_OVERHEAD, streams + 2 * books.desks.len());
+    let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
     let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
         let worker = Worker::new(
             Arc::clone(socket),
             (group.listener.max_length, group.buffer.granted),
+            EventMaker::new(&config.parse),
             OpenBatch::new(limits, Arc::clone(&pool)),
             Arc::clone(queue),
             Arc::clone(stop),
             Arc::clone(&desk.books),
         );
-        thread::Builder::new().name(format!("receive-{}", desk.worker)).spawn(move || worker.run())
+        thread::Builder::new().name(format!("receive-{}", desk.worker)).spawn({
+            let broken = Arc::clone(broken);
+            move || {
+                if !worker.run() {
+                    broken.notify_one();
+                }
+            }
+        })
     };
     let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
     if workers.is_err() {

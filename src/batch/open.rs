@@ -56,6 +56,11 @@ impl OpenBatch {
         }
     }
 
+    /// Takes back what a write that failed halfway has left behind.
+    pub fn roll_back(&mut self) {
+        self.buffer.truncate(self.end);
+    }
+
     /// Events that wait in it.
     pub fn events(&self) -> u64 {
         self.events

@@ -41,20 +41,20 @@ mod tests {
     use super::*;
     use crate::batch::{Limits, OpenBatch, Pool};
     use crate::datagram::{Datagram, Timestamp};
-    use crate::encode::SocketEncoder;
+    use crate::encode::{Shape, SocketEncoder};
     use crate::proto::event::EventWrapper;
     use crate::proto::vector::PushEventsRequest;
 
     fn batch(events: usize) -> Batch {
         let limits = Limits { max_bytes: 1 << 20, max_events: 1_000, timeout: Duration::from_secs(1) };
         let mut open = OpenBatch::new(limits, Pool::new(1 << 20, 1));
-        let mut encoder = SocketEncoder::default();
+        let mut encoder = SocketEncoder::new(&Shape::default());
         for i in 0..events {
             let payload = vec![i as u8; i * 7 % 300];
             let peer = "192.0.2.1:514".parse().unwrap();
             let datagram = Datagram { payload: &payload, peer, received: None, truncated: false };
             let time = Timestamp { seconds: 1, nanos: 2 };
-            open.push(Instant::now(), |out| encoder.encode(out, &datagram, time));
+            open.push(Instant::now(), |out| encoder.encode(out, &datagram, time, None));
         }
         open.close().unwrap()
     }

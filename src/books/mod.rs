@@ -11,6 +11,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use crate::config::Steering;
+use crate::parse::{Made, ParseError};
 
 /// Why an event was given up on purpose; a closed set, fit for a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -21,11 +22,18 @@ pub enum Shed {
     TooLong,
     /// Not acknowledged when the shutdown deadline passed. It may have arrived all the same.
     Shutdown,
+    /// It did not parse and `on_error` is `drop`.
+    ParseError,
+    /// The VRL program aborted, or made no event of it.
+    Program,
+    /// In the hands of a worker that panicked.
+    Internal,
 }
 
 impl Shed {
     /// Every reason, in the order of its counters.
-    pub const ALL: [Self; 3] = [Self::QueueFull, Self::TooLong, Self::Shutdown];
+    pub const ALL: [Self; 6] =
+        [Self::QueueFull, Self::TooLong, Self::Shutdown, Self::ParseError, Self::Program, Self::Internal];
 
     /// The reason's name in reports and metrics.
     pub fn reason(self) -> &'static str {
@@ -33,6 +41,9 @@ impl Shed {
             Self::QueueFull => "queue_full",
             Self::TooLong => "too_long",
             Self::Shutdown => "shutdown",
+            Self::ParseError => "parse_error",
+            Self::Program => "program",
+            Self::Internal => "internal",
         }
     }
 }
@@ -46,8 +57,12 @@ pub struct Count {
     pub received_bytes: u64,
     /// Datagrams without a payload: legal, and nothing to send.
     pub empty: u64,
+    /// Events that a program made beyond the one of each datagram.
+    pub extra: u64,
     /// Events given up, by [`Shed`].
     pub shed: [u64; Shed::ALL.len()],
+    /// Datagrams that did not parse, by [`ParseError`]; most are kept.
+    pub parse_failures: [u64; ParseError::ALL.len()],
     /// Events in the worker's hands: in its open batch, or in one that waits for room in the queue.
     pub open: u64,
     /// Batches closed.
@@ -57,6 +72,18 @@ pub struct Count {
 }
 
 impl Count {
+    /// Counts what came of a datagram, which is `events` events.
+    #[inline]
+    pub fn note(&mut self, made: &Made, events: u64) {
+        self.extra += events.saturating_sub(1);
+        if let Some(error) = made.error {
+            self.parse_failures[error as usize] += 1;
+        }
+        if let Some(why) = made.shed {
+            self.shed(why, 1);
+        }
+    }
+
     /// Counts `events` as shed.
     pub fn shed(&mut self, why: Shed, events: u64) {
         self.shed[why as usize] += events;
@@ -70,7 +97,9 @@ pub struct WorkerBooks {
     received: AtomicU64,
     received_bytes: AtomicU64,
     empty: AtomicU64,
+    extra: AtomicU64,
     shed: [AtomicU64; Shed::ALL.len()],
+    parse_failures: [AtomicU64; ParseError::ALL.len()],
     open: AtomicU64,
     batches: AtomicU64,
     receive_errors: AtomicU64,
@@ -86,9 +115,10 @@ impl WorkerBooks {
         self.received.store(count.received, Relaxed);
         self.received_bytes.store(count.received_bytes, Relaxed);
         self.empty.store(count.empty, Relaxed);
-        for (cell, value) in self.shed.iter().zip(count.shed) {
-            cell.store(value, Relaxed);
-        }
+        self.extra.store(count.extra, Relaxed);
+        let arrays =
+            self.shed.iter().zip(count.shed).chain(self.parse_failures.iter().zip(count.parse_failures));
+        arrays.for_each(|(cell, value)| cell.store(value, Relaxed));
         self.open.store(count.open, Relaxed);
         self.batches.store(count.batches, Relaxed);
         self.receive_errors.store(count.receive_errors, Relaxed);
@@ -100,7 +130,9 @@ impl WorkerBooks {
             received: self.received.load(Relaxed),
             received_bytes: self.received_bytes.load(Relaxed),
             empty: self.empty.load(Relaxed),
+            extra: self.extra.load(Relaxed),
             shed: std::array::from_fn(|i| self.shed[i].load(Relaxed)),
+            parse_failures: std::array::from_fn(|i| self.parse_failures[i].load(Relaxed)),
             open: self.open.load(Relaxed),
             batches: self.batches.load(Relaxed),
             receive_errors: self.receive_errors.load(Relaxed),

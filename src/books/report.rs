@@ -8,6 +8,7 @@ use serde::Serialize;
 
 use super::{Books, Shed};
 use crate::config::Steering;
+use crate::parse::ParseError;
 use crate::queue::Levels;
 
 /// The last line of `run`, and the body of its log line every ten seconds.
@@ -35,6 +36,10 @@ pub struct Report {
     pub cpu_us_per_event: f64,
     /// Datagrams without a payload; not in `received`.
     pub empty: u64,
+    /// Events that a program made beyond the one of each datagram.
+    pub extra: u64,
+    /// `parse_failures` by reason.
+    pub parse_failures_by_reason: BTreeMap<&'static str, u64>,
     /// `shed` by reason.
     pub shed_by_reason: BTreeMap<&'static str, u64>,
     /// Batches closed.
@@ -74,6 +79,9 @@ impl Books {
         let mut shed_by_reason: BTreeMap<_, _> =
             Shed::ALL.map(|why| (why.reason(), counts.iter().map(|c| c.shed[why as usize]).sum())).into();
         *shed_by_reason.entry(Shed::Shutdown.reason()).or_default() += get(&self.left_at_shutdown);
+        let parse_failures_by_reason: BTreeMap<_, _> = ParseError::ALL
+            .map(|why| (why.reason(), counts.iter().map(|c| c.parse_failures[why as usize]).sum()))
+            .into();
         let received = counts.iter().map(|c| c.received).sum();
         let open: u64 = counts.iter().map(|c| c.open).sum();
         Report {
@@ -84,10 +92,12 @@ impl Books {
             spooled: 0,
             in_memory: open + levels.waiting.events + levels.in_flight.events,
             kernel_drops: self.desks.iter().map(|desk| get(&desk.books.kernel_drops)).sum(),
-            parse_failures: 0,
+            parse_failures: parse_failures_by_reason.values().sum(),
             received_bytes: counts.iter().map(|c| c.received_bytes).sum(),
             cpu_us_per_event: per_event(process_cpu_us(), received),
             empty: counts.iter().map(|c| c.empty).sum(),
+            extra: counts.iter().map(|c| c.extra).sum(),
+            parse_failures_by_reason,
             shed_by_reason,
             batches: counts.iter().map(|c| c.batches).sum(),
             requests: get(&self.push.requests),
@@ -111,9 +121,10 @@ impl Books {
 }
 
 impl Report {
-    /// True when every event received is accounted for.
+    /// True when every event is accounted for.
     pub fn balances(&self) -> bool {
-        self.received == self.delivered + self.rejected + self.shed + self.spooled + self.in_memory
+        self.received + self.extra
+            == self.delivered + self.rejected + self.shed + self.spooled + self.in_memory
     }
 }
 

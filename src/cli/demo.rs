@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::{BatchOptions, PushOptions, ReceiveOptions, config};
+use super::options::{BatchOptions, ParseOptions, PushOptions, ReceiveOptions, config};
 use super::table::{grouped, percent, row};
 use super::{Failure, load, runtime};
 use crate::books::{Report, per_event, process_cpu_us};
@@ -29,6 +29,8 @@ pub(super) struct Args {
     #[command(flatten)]
     receive: ReceiveOptions,
     #[command(flatten)]
+    parse: ParseOptions,
+    #[command(flatten)]
     batch: BatchOptions,
     #[command(flatten)]
     push: PushOptions,
@@ -47,8 +49,20 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
     let listener = receiver::bind("127.0.0.1:0").await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
     let address = free_udp_address().map_err(failed)?;
+    let load = Load {
+        target: address,
+        rate: Some(args.rate),
+        until: Until::Elapsed(args.seconds),
+        size: args.size,
+        flows: 1,
+        seed: fastrand::u64(..),
+        corpus: None,
+        segment: true,
+    };
+    let load = load.checked().map_err(Failure::usage)?;
     let endpoint = Endpoint { host: "127.0.0.1".into(), port };
-    let config = config(vec![args.receive.listener(address)], vec![endpoint], &args.batch, &args.push)?;
+    let listeners = vec![args.receive.listener(address)];
+    let config = config(listeners, vec![endpoint], args.parse.options()?, &args.batch, &args.push)?;
 
     let counter = Arc::new(Counter::default());
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&counter), pending()));
@@ -60,17 +74,7 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
         args.seconds.as_secs_f64()
     ))?;
     let cpu = process_cpu_us();
-    let sent = load::send(Load {
-        target: address,
-        rate: Some(args.rate),
-        until: Until::Elapsed(args.seconds),
-        size: args.size,
-        flows: 1,
-        seed: fastrand::u64(..),
-        corpus: None,
-        segment: true,
-    })
-    .await?;
+    let sent = load::send(load).await?;
     let report = pipeline.stop(config.shutdown_timeout, pending()).await;
     let cpu = per_event(process_cpu_us() - cpu, sent.sent);
     serving.abort();

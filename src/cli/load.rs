@@ -7,8 +7,8 @@ use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::time::Duration;
 
 use super::{Failure, Signals, print_json};
-use crate::config::{MAX_DATAGRAM, units};
-use crate::load::{Corpus, Load, MIN_SIZE, Sent, Until};
+use crate::config::units;
+use crate::load::{Corpus, Load, Sent, Until};
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -50,20 +50,13 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 
 impl Args {
     fn load(&self) -> Result<Load, Failure> {
-        let in_range = |flag: &str, value: f64, low: f64, high: f64| match (low..=high).contains(&value) {
-            true => Ok(()),
-            false => Err(Failure::usage(format!("{flag} {value} is out of range: give {low} to {high}"))),
-        };
-        in_range("--rate", self.rate.unwrap_or(1.0), 0.001, 1e8)?;
-        in_range("--size", self.size as f64, MIN_SIZE as f64, MAX_DATAGRAM as f64)?;
-        in_range("--flows", self.flows as f64, 1.0, 60_000.0)?;
         let unreadable = |path: &PathBuf, error| {
             Failure::failed(format!("cannot use the corpus {}: {error}", path.display()))
         };
         let corpus =
             self.corpus.as_ref().map(|path| Corpus::read(path).map_err(|error| unreadable(path, error)));
         let elapsed = Until::Elapsed(self.seconds.unwrap_or(Duration::from_secs(10)));
-        Ok(Load {
+        let load = Load {
             target: resolve(&self.address)?,
             rate: self.rate,
             until: self.count.map_or(elapsed, Until::Count),
@@ -72,7 +65,8 @@ impl Args {
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..)),
             corpus: corpus.transpose()?,
             segment: !self.no_segment,
-        })
+        };
+        load.checked().map_err(Failure::usage)
     }
 }
 

@@ -6,6 +6,7 @@ mod bench;
 mod demo;
 mod load;
 mod options;
+mod parse;
 mod receive;
 mod run;
 mod table;
@@ -36,6 +37,8 @@ enum Command {
     Load(load::Args),
     /// Be a Vector source: print events, or count them
     Receive(receive::Args),
+    /// Show what becomes of messages: datagrams in, events out
+    Parse(parse::Args),
     /// Measure the pipeline, each stage a process of its own
     Bench(bench::Args),
     /// Receive UDP and throw it away: what receiving alone costs
@@ -76,6 +79,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Receive(args) => receive::run(&args),
+        Command::Parse(args) => parse::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Discard(args) => bench::discard(&args),
     };

@@ -1,12 +1,16 @@
 //! The pipeline's options as flags. Their names are those of the configuration file, joined by dashes.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::Args;
 
 use super::Failure;
+use crate::config::variables::expand;
 use crate::config::{self, Config, Endpoint, Listener, Steering, WhenFull, units};
+use crate::encode::Shape;
+use crate::parse::{Mode, OnError, Options, Program, Zone};
 
 #[derive(Debug, Args)]
 pub(super) struct ReceiveOptions {
@@ -34,6 +38,65 @@ impl ReceiveOptions {
             max_length: self.max_length,
         }
     }
+}
+
+#[derive(Debug, Args)]
+pub(super) struct ParseOptions {
+    /// What to make of a datagram: the event of Vector's `socket` source, or of its `syslog` source
+    #[arg(long, value_enum, default_value = "none")]
+    parse: Mode,
+    /// A VRL program that every event goes through
+    #[arg(long, value_name = "FILE")]
+    program: Option<PathBuf>,
+    /// What does not parse: keep it with `parse_error`, or drop and count it
+    #[arg(long, value_enum, default_value = "keep")]
+    on_error: OnError,
+    /// Send the untouched datagram along as `raw`
+    #[arg(long)]
+    keep_raw: bool,
+    /// Zone of dates without one: `local`, or a name such as Europe/Berlin
+    #[arg(long, value_name = "TZ", default_value = "local")]
+    timezone: Zone,
+    /// Name of the host field; empty leaves it out
+    #[arg(long, value_name = "NAME", default_value = "host")]
+    host_key: String,
+    /// Name of the port field (with `--parse none`); empty leaves it out
+    #[arg(long, value_name = "NAME", default_value = "port")]
+    port_key: String,
+    /// A field for every event, such as node=${NODE_NAME}; may be repeated
+    #[arg(long = "field", value_name = "NAME=VALUE", value_parser = field)]
+    fields: Vec<(String, String)>,
+}
+
+impl ParseOptions {
+    pub(super) fn options(&self) -> Result<Options, Failure> {
+        let program = self.program.as_ref().map(|path| {
+            let unreadable = |error| format!("cannot read the VRL program {}: {error}", path.display());
+            let source = std::fs::read_to_string(path).map_err(|error| Failure::usage(unreadable(error)))?;
+            Program::compile(&source).map_err(Failure::usage)
+        });
+        Ok(Options {
+            mode: self.parse,
+            program: program.transpose()?,
+            on_error: self.on_error,
+            timezone: self.timezone,
+            shape: Shape {
+                host_key: self.host_key.clone(),
+                port_key: self.port_key.clone(),
+                fields: self.fields.clone(),
+                keep_raw: self.keep_raw,
+            },
+        })
+    }
+}
+
+fn field(text: &str) -> Result<(String, String), String> {
+    let (name, value) =
+        text.split_once('=').ok_or_else(|| format!("`{text}` is no field: write NAME=VALUE"))?;
+    if name.is_empty() {
+        return Err(format!("`{text}` has no name: write NAME=VALUE"));
+    }
+    Ok((name.to_owned(), expand(value, |variable| std::env::var(variable).ok())?))
 }
 
 #[derive(Debug, Args)]
@@ -78,11 +141,13 @@ pub(super) struct PushOptions {
 pub(super) fn config(
     listeners: Vec<Listener>,
     endpoints: Vec<Endpoint>,
+    parse: Options,
     batch: &BatchOptions,
     push: &PushOptions,
 ) -> Result<Config, Failure> {
     let config = Config {
         listeners,
+        parse,
         batch: config::Batch {
             max_bytes: batch.batch_max_bytes,
             max_events: batch.batch_max_events,

@@ -1,17 +1,19 @@
 //! `sluicegate run`: the sidecar.
 
+use std::future::pending;
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio::sync::oneshot;
-
-use super::options::{BatchOptions, PushOptions, ReceiveOptions, config};
+use super::options::{BatchOptions, ParseOptions, PushOptions, ReceiveOptions, config};
 use super::{Failure, Signals, print_json, runtime};
 use crate::config::{Config, Endpoint};
 use crate::pipeline::Pipeline;
 use crate::receiver::{self, JsonLines};
+
+/// How long printing the books may take.
+const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
@@ -27,6 +29,8 @@ pub(super) struct Args {
     #[command(flatten)]
     receive: ReceiveOptions,
     #[command(flatten)]
+    parse: ParseOptions,
+    #[command(flatten)]
     batch: BatchOptions,
     #[command(flatten)]
     push: PushOptions,
@@ -36,22 +40,42 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let listeners = args.listen.iter().map(|address| args.receive.listener(*address)).collect();
     let embedded = Endpoint { host: "127.0.0.1".into(), port: 0 };
     let endpoints = if args.stdout { vec![embedded] } else { args.vector.clone() };
-    let config = config(listeners, endpoints, &args.batch, &args.push)?;
+    let config = config(listeners, endpoints, args.parse.options()?, &args.batch, &args.push)?;
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        if args.stdout { run_to_stdout(config).await } else { run_until_signal(&config).await }
+        if args.stdout { run_to_stdout(config).await } else { run_until_signal(&config, pending()).await }
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-async fn run_until_signal(config: &Config) -> Result<(), Failure> {
+/// Runs until a signal comes or it cannot go on: `closed` completes when nobody takes the events any more.
+async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let pipeline = Pipeline::start(config).map_err(Failure::failed)?;
-    signals.next().await;
-    // A second signal is impatience: what is left then is counted, not waited for.
-    let report = pipeline.stop(config.shutdown_timeout, signals.next()).await;
-    print_json(&report)
+    let failure = tokio::select! {
+        () = signals.next() => None,
+        () = pipeline.broken() => Some("a worker panicked; see the log"),
+        () = closed => Some("nobody reads standard output any more"),
+    };
+    // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
+    let hurry = async {
+        match failure {
+            Some(_) => {}
+            None => signals.next().await,
+        }
+    };
+    let report = pipeline.stop(config.shutdown_timeout, hurry).await;
+    // Standard output may be a pipe that nobody reads: the process ends all the same.
+    let printing = tokio::task::spawn_blocking(move || print_json(&report));
+    let printed = tokio::time::timeout(PATIENCE, printing).await;
+    match failure {
+        Some(failure) => Err(Failure::failed(failure)),
+        None => printed.map_or_else(
+            |_| Err(Failure::failed("nobody reads standard output")),
+            |printed| printed.map_err(Failure::failed)?,
+        ),
+    }
 }
 
 async fn run_to_stdout(mut config: Config) -> Result<(), Failure> {
@@ -61,11 +85,9 @@ async fn run_to_stdout(mut config: Config) -> Result<(), Failure> {
     for endpoint in &mut config.vector.endpoints {
         endpoint.port = port;
     }
-    let (stop, stopped) = oneshot::channel::<()>();
     let sink = Arc::new(JsonLines::new(io::stdout()));
-    let serving = tokio::spawn(receiver::serve(listener, sink, async { drop(stopped.await) }));
-    let result = run_until_signal(&config).await;
-    drop(stop);
+    let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&sink), pending()));
+    let result = run_until_signal(&config, sink.closed()).await;
     serving.abort();
     result
 }

@@ -4,12 +4,16 @@
 //! is Vector's. In: command-line values. Out: [`Config`], or every problem that was found.
 
 pub mod units;
+pub mod variables;
 
 use std::net::SocketAddr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
 use crate::encode::MAX_EVENT_OVERHEAD;
+use crate::parse::Options;
+use crate::receive::DEPTH;
+use crate::socket::slots::slots_bytes;
 
 /// The largest UDP payload over IPv4, bytes (RFC 768: 65,535 less the IP and UDP headers).
 pub const MAX_DATAGRAM: usize = 65_507;
@@ -26,6 +30,8 @@ pub const MAX_WORKERS: usize = 256;
 pub struct Config {
     /// Where to listen.
     pub listeners: Vec<Listener>,
+    /// What is made of a datagram.
+    pub parse: Options,
     /// When a batch closes.
     pub batch: Batch,
     /// The queue between workers and pushers.
@@ -202,6 +208,9 @@ impl Config {
         in_range("--buffer-max-bytes", self.buffer.max_bytes, 1, usize::MAX, &mut refuse);
         in_range("--connections", self.vector.connections, 1, 1_024, &mut refuse);
         in_range("--streams", self.vector.streams, 1, 1_024, &mut refuse);
+        let day = Duration::from_secs(86_400);
+        refuse(self.batch.timeout > day, "--batch-timeout is more than a day: try 200ms".into());
+        refuse(self.vector.request_timeout > day, "--request-timeout is more than a day: try 60s".into());
         refuse(
             self.batch.timeout.is_zero(),
             "--batch-timeout 0 would push each datagram alone: try 200ms".into(),
@@ -213,16 +222,37 @@ impl Config {
         if found.is_empty() { Ok(self) } else { Err(found) }
     }
 
-    /// The most memory this configuration makes the process use for events, bytes: what is being filled, waits
-    /// and is in flight. Receive slots touch only what arrives, so they count with a page each.
+    /// Workers of all listeners.
+    pub fn workers(&self) -> usize {
+        self.listeners.iter().map(|listener| listener.workers).sum()
+    }
+
+    /// Requests that can be in flight at once.
+    pub fn streams(&self) -> usize {
+        self.vector.endpoints.len() * self.vector.connections * self.vector.streams
+    }
+
+    /// Bytes of a batch's buffer: its limit, and room for the event that goes beyond it.
+    pub fn batch_buffer(&self) -> usize {
+        self.batch.max_bytes + MAX_DATAGRAM + MAX_EVENT_OVERHEAD
+    }
+
+    /// Batch buffers that are kept for use again: one for each stream's request, two for each worker.
+    pub fn idle_buffers(&self) -> usize {
+        self.streams() + 2 * self.workers()
+    }
+
+    /// The most memory that this configuration makes the process use for events, bytes: receive slots that have
+    /// each held their longest datagram, batches that are being filled, wait, are in flight, or are kept for use
+    /// again.
     pub fn memory_ceiling(&self) -> usize {
-        const PAGE: usize = 4_096;
-        let batch = self.batch.max_bytes + MAX_DATAGRAM + MAX_EVENT_OVERHEAD;
-        let workers: usize = self.listeners.iter().map(|l| l.workers).sum();
-        let slots = self.vector.endpoints.len() * self.vector.connections * self.vector.streams;
-        workers * (batch + crate::receive::DEPTH * (PAGE + self.listeners[0].max_length.min(PAGE)))
-            + self.buffer.max_bytes
-            + slots * batch
+        let slots = |listener: &Listener| listener.workers * slots_bytes(DEPTH, listener.max_length);
+        let slots: usize = self.listeners.iter().map(slots).sum();
+        // A worker that waits for room holds a closed batch beside the next one's buffer.
+        let batches = 2 * self.workers() + self.streams() + self.idle_buffers();
+        slots
+            .saturating_add(self.buffer.max_bytes)
+            .saturating_add(batches.saturating_mul(self.batch_buffer()))
     }
 }
 

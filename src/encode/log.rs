@@ -1,6 +1,6 @@
 //! Writes one log event, field by field, each behind its length.
 
-use super::wire::{self, FIELD_1, FIELD_2, field_length, put_field, varint_length};
+use super::wire::{self, FIELD_1, field_length, put_field, varint_length};
 use crate::datagram::Timestamp;
 
 /// Tag of `Value.map`, a length-delimited field 7.
@@ -30,25 +30,25 @@ impl<'a> LogWriter<'a> {
     /// Text or bytes.
     #[inline]
     pub fn bytes(&mut self, key: &str, value: &[u8]) {
-        self.key(key, field_length(value.len()));
+        wire::put_entry_head(self.out, key, field_length(value.len()));
         put_field(self.out, FIELD_1, value.len());
         self.out.extend_from_slice(value);
     }
 
     /// A whole number.
     pub fn integer(&mut self, key: &str, value: i64) {
-        self.key(key, wire::integer_value_length(value));
+        wire::put_entry_head(self.out, key, wire::integer_value_length(value));
         wire::put_integer_value(self.out, value);
     }
 
     /// A point in time.
     pub fn timestamp(&mut self, key: &str, value: Timestamp) {
-        self.key(key, wire::timestamp_value_length(value));
+        wire::put_entry_head(self.out, key, wire::timestamp_value_length(value));
         wire::put_timestamp_value(self.out, value);
     }
 
     /// An object of texts. `pairs` is gone through twice: first for its length.
-    pub fn object<V: AsRef<str>, I: Iterator<Item = (&'a str, V)>>(
+    pub fn object<'t, V: AsRef<str>, I: Iterator<Item = (&'t str, V)>>(
         &mut self,
         key: &str,
         pairs: impl Fn() -> I,
@@ -58,13 +58,25 @@ impl<'a> LogWriter<'a> {
             field_length(field_length(name.len()) + field_length(value_length(&value)))
         };
         let map = pairs().map(entry_length).sum();
-        self.key(key, field_length(map));
+        wire::put_entry_head(self.out, key, field_length(map));
         put_field(self.out, VALUE_MAP, map);
         for (name, value) in pairs() {
-            self.key(name, value_length(&value));
+            wire::put_entry_head(self.out, name, value_length(&value));
             put_field(self.out, FIELD_1, value.as_ref().len());
             self.out.extend_from_slice(value.as_ref().as_bytes());
         }
+    }
+
+    /// A `Value` of `length` bytes that `write` appends.
+    pub(super) fn value(&mut self, key: &str, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        wire::put_entry_head(self.out, key, length);
+        write(self.out);
+    }
+
+    /// A field of the log itself, of `length` bytes that `write` appends.
+    pub(super) fn root(&mut self, tag: u8, length: usize, write: impl FnOnce(&mut Vec<u8>)) {
+        put_field(self.out, tag, length);
+        write(self.out);
     }
 
     /// Entries that were encoded before, with [`wire::entry`].
@@ -83,15 +95,6 @@ impl<'a> LogWriter<'a> {
         let mut head = &mut self.out[self.start..self.start + header];
         head = put_head(head, field_length(log));
         put_head(head, log);
-    }
-
-    /// The entry's head and key, up to a value of `length` bytes.
-    #[inline]
-    fn key(&mut self, key: &str, length: usize) {
-        put_field(self.out, FIELD_1, field_length(key.len()) + field_length(length));
-        put_field(self.out, FIELD_1, key.len());
-        self.out.extend_from_slice(key.as_bytes());
-        put_field(self.out, FIELD_2, length);
     }
 
     #[cold]

@@ -1,14 +1,21 @@
-//! Datagram to wire bytes: `PushEventsRequest.events`, written straight into the open batch.
+//! Events to wire bytes: `PushEventsRequest.events`, written straight into the open batch.
 //!
-//! In: a borrowed [`Datagram`](crate::datagram::Datagram). Out: the bytes of one `EventWrapper` field,
-//! appended. Nothing can be lost here, and nothing that a sender controls becomes a map key.
+//! In: a borrowed [`Datagram`](crate::datagram::Datagram) and what was found in it. Out: the bytes of one
+//! `EventWrapper` field, appended. Nothing can be lost here, and every map key is UTF-8: Vector refuses the whole
+//! request otherwise.
 
 mod log;
+mod shape;
 mod socket_event;
+mod syslog_event;
+mod value;
 pub mod wire;
 
 pub use log::LogWriter;
+pub use shape::Shape;
 pub use socket_event::SocketEncoder;
+pub use syslog_event::SyslogEncoder;
+pub use value::encode_value;
 
-/// No event is longer than its datagram and this many bytes: keys, host, port, timestamp and lengths.
+/// The raw event is no longer than its datagram and this many bytes: keys, host, port, timestamp and lengths.
 pub const MAX_EVENT_OVERHEAD: usize = 512;

@@ -40,14 +40,19 @@ pub fn put_field(out: &mut Vec<u8>, tag: u8, length: usize) {
     put_varint(out, length as u64);
 }
 
+/// Appends an entry's head and key, up to a value of `length` bytes that the caller appends next.
+#[inline]
+pub fn put_entry_head(out: &mut Vec<u8>, key: &str, length: usize) {
+    put_field(out, FIELD_1, field_length(key.len()) + field_length(length));
+    put_field(out, FIELD_1, key.len());
+    out.extend_from_slice(key.as_bytes());
+    put_field(out, FIELD_2, length);
+}
+
 /// A whole entry of `Log.fields`, for values that are written once and copied often.
 pub fn entry(key: &str, value: &[u8]) -> Vec<u8> {
-    let length = field_length(key.len()) + field_length(value.len());
-    let mut out = Vec::with_capacity(field_length(length));
-    put_field(&mut out, FIELD_1, length);
-    put_field(&mut out, FIELD_1, key.len());
-    out.extend_from_slice(key.as_bytes());
-    put_field(&mut out, FIELD_2, value.len());
+    let mut out = Vec::new();
+    put_entry_head(&mut out, key, value.len());
     out.extend_from_slice(value);
     out
 }

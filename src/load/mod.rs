@@ -19,6 +19,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::books::{per_event, process_cpu_us};
+use crate::config::{Invalid, MAX_DATAGRAM};
 use messages::Messages;
 use sender::Sender;
 
@@ -74,6 +75,24 @@ const TICK: Duration = Duration::from_millis(1);
 const UNPACED: u64 = 1_024;
 
 impl Load {
+    /// Takes a load as possible.
+    ///
+    /// # Errors
+    /// What is out of range, and the range.
+    pub fn checked(self) -> Result<Self, Invalid> {
+        let in_range = |flag: &str, value: f64, low: f64, high: f64| match (low..=high).contains(&value) {
+            true => Ok(()),
+            false => Err(Invalid(format!("{flag} {value} is out of range: give {low} to {high}"))),
+        };
+        in_range("--rate", self.rate.unwrap_or(1.0), 0.001, 1e8)?;
+        in_range("--size", self.size as f64, MIN_SIZE as f64, MAX_DATAGRAM as f64)?;
+        in_range("--flows", self.flows as f64, 1.0, 60_000.0)?;
+        if let Until::Elapsed(time) = self.until {
+            in_range("--seconds", time.as_secs_f64(), 0.0, 1e7)?;
+        }
+        Ok(self)
+    }
+
     /// Sends it all, on the calling thread, unless `stop` is set before.
     ///
     /// # Errors

@@ -19,7 +19,7 @@ use super::transport::Transport;
 use super::{Backoff, Context};
 use crate::config::Endpoint;
 
-/// How long a connection may take to be made, name look-up included.
+/// How long a name look-up may take, and then a connection to all that was found.
 const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
@@ -54,8 +54,13 @@ pub(super) struct Connection {
 pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
     let mut failing = false;
-    loop {
-        match dial(&endpoint, number).await {
+    for attempt in number.. {
+        // No work can come any more: a connection that is down need not be made again.
+        let dialled = tokio::select! {
+            dialled = dial(&endpoint, attempt) => dialled,
+            () = context.queue.finished() => return,
+        };
+        match dialled {
             Ok(connection) => {
                 info!(%endpoint, connection = number, "connected");
                 failing = false;
@@ -74,7 +79,6 @@ pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
         }
         tokio::select! {
             () = sleep(backoff.next(fastrand::f64())) => {}
-            // No work can come any more: a connection that is down need not be made again.
             () = context.queue.finished() => return,
         }
     }
@@ -88,13 +92,9 @@ async fn use_up(connection: &Connection, endpoint: &Endpoint, context: &Context)
     ends.into_iter().fold(End::Finished, End::and)
 }
 
-async fn dial(endpoint: &Endpoint, number: usize) -> Result<Connection, DialError> {
-    timeout(CONNECT_TIMEOUT, dial_without_limit(endpoint, number)).await.unwrap_or(Err(DialError::Timeout))
-}
-
-async fn dial_without_limit(endpoint: &Endpoint, number: usize) -> Result<Connection, DialError> {
+async fn dial(endpoint: &Endpoint, attempt: usize) -> Result<Connection, DialError> {
     let template = Template::new(endpoint).map_err(DialError::Url)?;
-    let stream = connect(endpoint, number).await?;
+    let stream = connect(endpoint, attempt).await?;
     let transport = Transport::new(stream).map_err(DialError::Connect)?;
     let (sender, driver) = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
@@ -113,17 +113,20 @@ async fn dial_without_limit(endpoint: &Endpoint, number: usize) -> Result<Connec
     Ok(Connection { sender, template, broken })
 }
 
-/// Connects to one of the addresses behind the name, looked up anew each time; different connections begin
-/// with different ones.
-async fn connect(endpoint: &Endpoint, number: usize) -> Result<TcpStream, DialError> {
-    let found = lookup_host((endpoint.host.as_str(), endpoint.port)).await.map_err(DialError::Resolve)?;
-    let addresses: Vec<_> = found.collect();
-    let mut last = io::Error::new(io::ErrorKind::NotFound, "no address behind the name");
+/// Connects to one of the addresses behind the name, looked up anew each time. Different connections, and different
+/// attempts, begin with different ones; one that swallows packets does not use up the others' time.
+async fn connect(endpoint: &Endpoint, attempt: usize) -> Result<TcpStream, DialError> {
+    let look_up = lookup_host((endpoint.host.as_str(), endpoint.port));
+    let found = timeout(CONNECT_TIMEOUT, look_up).await.map_err(|_| DialError::Timeout)?;
+    let addresses: Vec<_> = found.map_err(DialError::Resolve)?.collect();
+    let mut last = DialError::Connect(io::Error::new(io::ErrorKind::NotFound, "no address behind the name"));
     for i in 0..addresses.len() {
-        match TcpStream::connect(addresses[(number + i) % addresses.len()]).await {
-            Ok(stream) => return Ok(stream),
-            Err(error) => last = error,
+        let address = addresses[(attempt + i) % addresses.len()];
+        match timeout(CONNECT_TIMEOUT / addresses.len() as u32, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = DialError::Connect(error),
+            Err(_) => last = DialError::Timeout,
         }
     }
-    Err(DialError::Connect(last))
+    Err(last)
 }

@@ -79,6 +79,7 @@ fn code_of(status: StatusCode) -> Code {
         401 => Code::Unauthenticated,
         403 => Code::PermissionDenied,
         404 => Code::Unimplemented,
+        413 => Code::OutOfRange, // a proxy with a small limit: halves may pass it
         429 | 502..=504 => Code::Unavailable,
         _ => Code::Unknown,
     }

@@ -3,7 +3,7 @@
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
 use tokio::time::{sleep, timeout};
-use tonic::Status;
+use tonic::{Code, Status};
 use tracing::{error, warn};
 
 use super::connection::Connection;
@@ -37,6 +37,16 @@ impl End {
     }
 }
 
+/// What a stream does after an answer.
+enum Act {
+    /// It takes the next batch; this one was delivered.
+    Delivered,
+    /// It takes the next batch.
+    Go,
+    /// It lets the receiver rest.
+    Pause,
+}
+
 /// What came of a request that got no answer.
 enum Failure {
     Timeout,
@@ -56,23 +66,28 @@ pub(super) async fn run(mut connection: Connection, endpoint: Endpoint, context:
             lease = stream.context.queue.lease() => lease,
         };
         let Some(lease) = lease else { return End::Finished };
-        let pause = match stream.push(&mut connection, &lease).await {
+        let act = match stream.push(&mut connection, &lease).await {
             Ok(status) => stream.act_on(&status, lease),
             Err(failure) => {
                 connection.broken.send_if_modified(|broken| {
                     *broken |= stream.give_up(failure, lease);
                     *broken
                 });
-                true
+                Act::Pause
             }
         };
-        if !pause {
-            useful = true;
-            stream.backoff.reset();
-            continue;
+        match act {
+            Act::Delivered => {
+                useful = true;
+                stream.backoff.reset();
+                continue;
+            }
+            Act::Go => continue,
+            Act::Pause => {}
         }
         tokio::select! {
             _ = broken.wait_for(|broken| *broken) => {}
+            () = stream.context.queue.finished() => {}
             () = sleep(stream.backoff.next(fastrand::f64())) => {}
         }
     }
@@ -94,38 +109,52 @@ impl Stream {
         }
     }
 
-    /// Carries out the verdict on an answer; true when the receiver is to be given a pause.
-    fn act_on(&self, status: &Status, lease: Lease) -> bool {
+    /// Carries out the verdict on an answer.
+    fn act_on(&self, status: &Status, lease: Lease) -> Act {
         let push = &self.context.books.push;
         match verdict(status.code()) {
             Verdict::Delivered => {
                 settle(lease, &push.delivered);
                 push.requests.fetch_add(1, Relaxed);
-                return false;
+                return Act::Delivered;
             }
             Verdict::Rejected => {
                 self.complain(status, "Vector refused a batch for good");
                 settle(lease, &push.rejected);
-                return true;
+                return Act::Go;
             }
-            Verdict::Split => {
-                if let Err(single) = lease.split() {
+            Verdict::Split => match lease.split() {
+                // Halving is progress, not a fault of the receiver's: no pause.
+                Ok(()) => {
+                    push.retries.fetch_add(1, Relaxed);
+                    return Act::Go;
+                }
+                Err(single) if is_about_size(status) => {
                     self.complain(status, "a single event is too large for Vector");
                     settle(single, &push.rejected);
+                    return Act::Go;
                 }
-            }
+                // It is not the size, then: the receiver is overloaded and says so with the same status.
+                Err(single) => self.retry(status, single),
+            },
             Verdict::Hold => {
                 self.complain(status, "Vector takes no batches until somebody mends this; holding them");
+                push.retries.fetch_add(1, Relaxed);
             }
-            Verdict::Retry => {
-                if let Some(suppressed) = FAILED.now() {
-                    let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
-                    warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
-                }
-            }
+            Verdict::Retry => self.retry(status, lease),
         }
+        Act::Pause
+    }
+
+    fn retry(&self, status: &Status, lease: Lease) {
+        let push = &self.context.books.push;
         push.retries.fetch_add(1, Relaxed);
-        true
+        // A failure is an answer, but not that nothing arrived: a proxy may have lost Vector's acknowledgement.
+        push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
+        if let Some(suppressed) = FAILED.now() {
+            let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
+            warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
+        }
     }
 
     /// Puts the batch back; true when the connection is to be given up with it.
@@ -150,6 +179,13 @@ impl Stream {
             error!(%endpoint, ?code, message, suppressed, "{what}");
         }
     }
+}
+
+/// RESOURCE_EXHAUSTED is what some receivers say of a large message, and others of their own overload.
+fn is_about_size(status: &Status) -> bool {
+    let speaks_of_size =
+        |message: &str| ["larger", "large", "size", "length"].iter().any(|word| message.contains(word));
+    status.code() == Code::OutOfRange || speaks_of_size(&status.message().to_ascii_lowercase())
 }
 
 fn settle(lease: Lease, counter: &AtomicU64) {

@@ -20,6 +20,8 @@ pub(super) struct Transport {
     stream: TcpStream,
     gathered: Vec<u8>,
     written: usize,
+    /// A flush was put off: the task is woken, and writes when it comes by again.
+    put_off: bool,
 }
 
 impl Transport {
@@ -29,7 +31,7 @@ impl Transport {
     /// The kernel's, when it refuses `TCP_NODELAY`.
     pub(super) fn new(stream: TcpStream) -> io::Result<Self> {
         stream.set_nodelay(true)?; // what is flushed is meant to leave
-        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0 })
+        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false })
     }
 
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -52,6 +54,12 @@ impl AsyncRead for Transport {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
+        // Every turn of a connection begins with a read: whatever its last turn gathered leaves now. A failure
+        // shows in the next write.
+        if self.put_off {
+            self.put_off = false;
+            let _drained: Poll<_> = self.poll_drain(cx);
+        }
         let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
         // Vector's server leaves Nagle on: its window updates and answers wait for our acknowledgement, and the
         // kernel delays that by 40 ms. It forgets the setting as it goes (tcp(7)), hence on every read.
@@ -94,6 +102,14 @@ impl AsyncWrite for Transport {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        // HTTP/2 flushes after every frame, also in the middle of a request. So the first flush after a write only asks
+        // for another turn, in which more frames may come; the next one, or that turn's read, does the work.
+        if !self.gathered.is_empty() && !self.put_off && self.gathered.len() < GATHER {
+            self.put_off = true;
+            cx.waker().wake_by_ref();
+            return Poll::Ready(Ok(()));
+        }
+        self.put_off = false;
         ready!(self.poll_drain(cx))?;
         Pin::new(&mut self.stream).poll_flush(cx)
     }

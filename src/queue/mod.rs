@@ -17,6 +17,9 @@ use tokio::sync::Notify;
 use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
 
+/// Bytes that a batch costs beside its own: its place in the queue, the allocator's and `Bytes`' books.
+const OVERHEAD: usize = 160;
+
 /// A bounded queue of batches. Failed ones go back to its front.
 #[derive(Debug)]
 pub struct Queue {
@@ -25,6 +28,8 @@ pub struct Queue {
     room: Condvar,
     /// Signals streams that wait for a batch.
     ready: Notify,
+    /// Signals those that wait for the end. Not `ready`: they would take wake-ups that streams need.
+    done: Notify,
     limits: Buffer,
 }
 
@@ -68,7 +73,13 @@ struct State {
 impl Queue {
     /// An empty queue.
     pub fn new(limits: Buffer) -> Arc<Self> {
-        Arc::new(Self { state: Mutex::default(), room: Condvar::new(), ready: Notify::new(), limits })
+        Arc::new(Self {
+            state: Mutex::default(),
+            room: Condvar::new(),
+            ready: Notify::new(),
+            done: Notify::new(),
+            limits,
+        })
     }
 
     /// Adds a batch at the end; with `block`, waits for room. An empty queue takes a batch of any size.
@@ -83,7 +94,8 @@ impl Queue {
             if state.abandoned {
                 return Err(Refused::Abandoned(batch));
             }
-            if state.waiting.is_empty() || state.levels.waiting.bytes + batch.weight <= self.limits.max_bytes
+            if state.waiting.is_empty()
+                || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes
             {
                 break;
             }
@@ -130,26 +142,26 @@ impl Queue {
     /// Waits until no work is left and none can come, or all is abandoned.
     pub async fn finished(&self) {
         loop {
-            let ready = self.ready.notified();
-            tokio::pin!(ready);
-            ready.as_mut().enable();
+            let done = self.done.notified();
+            tokio::pin!(done);
+            done.as_mut().enable();
             if self.lock().is_finished() {
                 return;
             }
-            ready.await;
+            done.await;
         }
     }
 
     /// Says that no worker will push again.
     pub fn close(&self) {
         self.lock().closed = true;
-        self.ready.notify_waiters();
+        self.wake_all();
     }
 
     /// Ends everything at once: workers and streams return, and what waits stays to be counted.
     pub fn abandon(&self) {
         self.lock().abandoned = true;
-        self.ready.notify_waiters();
+        self.wake_all();
         self.room.notify_all();
     }
 
@@ -175,10 +187,15 @@ impl Queue {
         let (some, finished) = (!state.waiting.is_empty(), state.is_finished());
         drop(state);
         if finished {
-            self.ready.notify_waiters();
+            self.wake_all();
         } else if some {
             self.ready.notify_one();
         }
+    }
+
+    fn wake_all(&self) {
+        self.ready.notify_waiters();
+        self.done.notify_waiters();
     }
 
     fn lock(&self) -> MutexGuard<'_, State> {
@@ -197,12 +214,12 @@ impl State {
 impl Level {
     fn add(&mut self, batch: &Batch) {
         self.events += batch.events;
-        self.bytes += batch.weight;
+        self.bytes += batch.weight + OVERHEAD;
     }
 
     fn remove(&mut self, batch: &Batch) {
         self.events -= batch.events;
-        self.bytes -= batch.weight;
+        self.bytes -= batch.weight + OVERHEAD;
     }
 }
 

@@ -11,20 +11,21 @@ fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
     Queue::new(Buffer { max_bytes, when_full })
 }
 
-fn level(events: u64, bytes: usize) -> Level {
-    Level { events, bytes }
+/// `batches` of these bytes in all.
+fn level(batches: usize, events: u64, bytes: usize) -> Level {
+    Level { events, bytes: bytes + batches * OVERHEAD }
 }
 
 #[tokio::test]
 async fn batches_leave_in_order_and_failed_ones_come_first() {
-    let queue = queue(100, WhenFull::Block);
+    let queue = queue(1_000, WhenFull::Block);
     for events in 1..=3 {
         queue.push(batch(events, 10)).unwrap();
     }
     let first = queue.lease().await.unwrap();
-    assert_eq!(queue.levels(), Levels { waiting: level(5, 20), in_flight: level(1, 10) });
+    assert_eq!(queue.levels(), Levels { waiting: level(2, 5, 20), in_flight: level(1, 1, 10) });
     drop(first);
-    assert_eq!(queue.levels(), Levels { waiting: level(6, 30), in_flight: level(0, 0) });
+    assert_eq!(queue.levels(), Levels { waiting: level(3, 6, 30), in_flight: level(0, 0, 0) });
     for events in 1..=3 {
         assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
     }
@@ -36,7 +37,7 @@ fn drop_newest_refuses_what_does_not_fit() {
     let queue = queue(25, WhenFull::DropNewest);
     queue.push(batch(1, 100)).expect("an empty queue takes any size");
     assert!(matches!(queue.push(batch(2, 1)), Err(Refused::Full(batch)) if batch.events == 2));
-    assert_eq!(queue.levels().waiting, level(1, 100));
+    assert_eq!(queue.levels().waiting, level(1, 1, 100));
 }
 
 #[tokio::test]
@@ -51,7 +52,7 @@ async fn block_waits_for_room() {
     assert!(!pushing.is_finished());
     queue.lease().await.unwrap().settle();
     assert!(pushing.join().unwrap());
-    assert_eq!(queue.levels().waiting, level(2, 20));
+    assert_eq!(queue.levels().waiting, level(1, 2, 20));
 }
 
 #[tokio::test]
@@ -96,5 +97,25 @@ async fn a_batch_that_has_to_wait_is_compacted() {
     let loose = || Batch { body: vec![1; 10].into(), events: 1, weight: 100 };
     queue.push(loose()).unwrap();
     queue.push(loose()).unwrap();
-    assert_eq!(queue.levels().waiting, level(2, 110));
+    assert_eq!(queue.levels().waiting, level(2, 2, 110));
+}
+
+#[tokio::test]
+async fn those_who_wait_for_the_end_take_no_wake_up_from_a_stream() {
+    let queue = queue(1_000, WhenFull::Block);
+    let ending = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { queue.finished().await }
+    });
+    tokio::task::yield_now().await; // the oldest waiter
+    let leasing = tokio::spawn({
+        let queue = Arc::clone(&queue);
+        async move { queue.lease().await.and_then(Lease::settle).map(|batch| batch.events) }
+    });
+    tokio::task::yield_now().await;
+    queue.push(batch(1, 10)).unwrap();
+    let leased = tokio::time::timeout(Duration::from_secs(20), leasing).await;
+    assert_eq!(leased.expect("the stream was woken").unwrap(), Some(1));
+    queue.close();
+    ending.await.unwrap();
 }

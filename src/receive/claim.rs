@@ -1,9 +1,11 @@
 //! One sluicegate to an address: a second one would join the group silently and take a share of the datagrams.
 
 use std::io;
-use std::net::{SocketAddr, UdpSocket};
+use std::net::SocketAddr;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr as UnixAddr, UnixListener};
+
+use socket2::{Domain, Protocol, Socket, Type};
 
 /// Held for as long as the listener lives. Its name is an abstract Unix socket's: it belongs to the network
 /// namespace as the UDP port does, needs no writable directory, and is gone with the process.
@@ -17,28 +19,34 @@ impl Claim {
     ///
     /// # Errors
     /// `AddrInUse` when another socket has the address; else what binding it would say.
-    pub fn take(address: SocketAddr) -> io::Result<Self> {
+    pub fn take(address: SocketAddr, dual_stack: bool) -> io::Result<Self> {
         let name = UnixAddr::from_abstract_name(format!("sluicegate/udp/{address}"))?;
         let lock = UnixListener::bind_addr(&name)?;
         // Two starting at once are kept apart by the lock. Everybody else is found by asking for the address
         // without SO_REUSEPORT, which no group lets anyone have.
-        drop(UdpSocket::bind(address)?);
+        let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
+        if address.is_ipv6() {
+            probe.set_only_v6(!dual_stack)?;
+        }
+        probe.bind(&address.into())?;
         Ok(Self { _lock: lock })
     }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::net::UdpSocket;
+
     use super::*;
     use crate::receive::group::open_socket;
 
     #[test]
     fn an_address_is_claimed_once() {
         let free = UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap();
-        let claim = Claim::take(free).unwrap();
-        assert_eq!(Claim::take(free).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        let claim = Claim::take(free, false).unwrap();
+        assert_eq!(Claim::take(free, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         drop(claim);
-        Claim::take(free).unwrap();
+        Claim::take(free, false).unwrap();
     }
 
     #[test]
@@ -46,8 +54,8 @@ mod tests {
         let foreign = open_socket("127.0.0.1:0".parse().unwrap(), false).unwrap();
         foreign.bind(&"127.0.0.1:0".parse::<SocketAddr>().unwrap().into()).unwrap();
         let address = foreign.local_addr().unwrap().as_socket().unwrap();
-        assert_eq!(Claim::take(address).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(Claim::take(address, false).unwrap_err().kind(), io::ErrorKind::AddrInUse);
         let wildcard = SocketAddr::new("::".parse().unwrap(), address.port());
-        assert_eq!(Claim::take(wildcard).unwrap_err().kind(), io::ErrorKind::AddrInUse);
+        assert_eq!(Claim::take(wildcard, true).unwrap_err().kind(), io::ErrorKind::AddrInUse);
     }
 }

@@ -68,7 +68,7 @@ impl Group {
     /// When the address cannot be had. What is merely nice to have degrades, says so, and shows in `self`.
     pub fn open(listener: &Listener, dual_stack: bool) -> Result<Self, BindError> {
         let failed = |source| BindError::new(listener.address, source);
-        let claim = Claim::take(listener.address).map_err(failed)?;
+        let claim = Claim::take(listener.address, dual_stack).map_err(failed)?;
         let share = listener.receive_buffer_bytes / listener.workers;
         let mut sockets = Vec::with_capacity(listener.workers);
         let mut buffer = GrantedBuffer { asked: share, granted: usize::MAX };

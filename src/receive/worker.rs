@@ -2,17 +2,18 @@
 
 use std::io;
 use std::os::fd::AsFd;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
-use tracing::warn;
+use tracing::{error, warn};
 
 use super::{DEPTH, Pace, Step, Stop};
 use crate::batch::{Batch, OpenBatch};
 use crate::books::{Count, Shed, WorkerBooks};
-use crate::datagram::Timestamp;
-use crate::encode::SocketEncoder;
+use crate::datagram::{Datagram, Timestamp};
+use crate::parse::{EventMaker, EventSink, Made, ParseError};
 use crate::queue::{Queue, Refused};
 use crate::socket::slots::Slots;
 
@@ -30,7 +31,7 @@ const MAX_DRAIN_READS: usize = 100_000;
 pub struct Worker {
     socket: Arc<Socket>,
     slots: Slots,
-    encoder: SocketEncoder,
+    maker: EventMaker,
     batch: OpenBatch,
     pace: Pace,
     queue: Arc<Queue>,
@@ -44,27 +45,30 @@ impl Worker {
     pub fn new(
         socket: Arc<Socket>,
         (max_length, buffer): (usize, usize),
+        maker: EventMaker,
         batch: OpenBatch,
         queue: Arc<Queue>,
         stop: Arc<Stop>,
         books: Arc<WorkerBooks>,
     ) -> Self {
         let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
-        Self {
-            socket,
-            slots,
-            encoder: SocketEncoder::default(),
-            batch,
-            pace,
-            queue,
-            stop,
-            books,
-            count: Count::default(),
-        }
+        Self { socket, slots, maker, batch, pace, queue, stop, books, count: Count::default() }
     }
 
-    /// Runs until the stop signal, then until the socket is empty.
-    pub fn run(mut self) {
+    /// Runs until the stop signal, then until the socket is empty; false when it panicked instead. What it held is
+    /// counted as shed then.
+    pub fn run(mut self) -> bool {
+        let finished = panic::catch_unwind(AssertUnwindSafe(|| self.serve())).is_ok();
+        if !finished {
+            error!("a worker panicked (a bug, please report it): its socket is no longer read");
+            self.count.shed(Shed::Internal, self.count.open);
+            self.count.open = 0;
+            self.books.publish(&self.count);
+        }
+        finished
+    }
+
+    fn serve(&mut self) {
         while !self.stop.is_given() {
             let read = self.read();
             let now = Instant::now();
@@ -108,26 +112,32 @@ impl Worker {
     fn take(&mut self) {
         let now = Instant::now();
         let clock = Timestamp::now();
-        let (count, encoder) = (&mut self.count, &mut self.encoder);
-        for datagram in self.slots.datagrams() {
+        let (maker, slots) = (&mut self.maker, &self.slots);
+        let mut filler = Filler {
+            batch: &mut self.batch,
+            queue: &self.queue,
+            count: &mut self.count,
+            books: &self.books,
+            now,
+            added: 0,
+        };
+        for datagram in slots.datagrams() {
             if datagram.payload.is_empty() {
-                count.empty += 1;
+                filler.count.empty += 1;
                 continue;
             }
-            count.received += 1;
-            count.received_bytes += datagram.payload.len() as u64;
+            filler.count.received += 1;
+            filler.count.received_bytes += datagram.payload.len() as u64;
             if datagram.truncated {
-                count.shed(Shed::TooLong, 1);
+                filler.count.shed(Shed::TooLong, 1);
                 continue;
             }
-            count.open += 1;
             let received = datagram.received.unwrap_or(clock);
-            let closed = self.batch.push(now, |out| encoder.encode(out, &datagram, received));
-            if let Some(batch) = closed {
-                hand_over(batch, &self.queue, count, &self.books);
-            }
+            filler.added = 0;
+            let made = make(maker, &datagram, received, &mut filler);
+            filler.count.note(&made, filler.added);
         }
-        self.books.publish(count);
+        self.books.publish(&self.count);
     }
 
     fn flush(&mut self) {
@@ -159,6 +169,44 @@ impl Worker {
         }
         std::thread::sleep(AFTER_ERROR);
     }
+}
+
+/// Where a worker's events go: into its open batch, and that to the queue when it closes.
+struct Filler<'a> {
+    batch: &'a mut OpenBatch,
+    queue: &'a Queue,
+    count: &'a mut Count,
+    books: &'a WorkerBooks,
+    now: Instant,
+    /// Events of the datagram at hand.
+    added: u64,
+}
+
+impl EventSink for Filler<'_> {
+    #[inline]
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
+        let closed = self.batch.push(self.now, write);
+        self.count.open += 1;
+        self.added += 1;
+        if let Some(batch) = closed {
+            hand_over(batch, self.queue, self.count, self.books);
+        }
+    }
+}
+
+/// Makes a datagram's events. Should a parser panic, the datagram is sent as it came.
+fn make(
+    maker: &mut EventMaker,
+    datagram: &Datagram<'_>,
+    received: Timestamp,
+    filler: &mut Filler<'_>,
+) -> Made {
+    let made = panic::catch_unwind(AssertUnwindSafe(|| maker.make(datagram, received, filler)));
+    made.unwrap_or_else(|_| {
+        // An event that was added whole stays; one that was begun is taken back.
+        filler.batch.roll_back();
+        maker.make_unparsed(datagram, received, ParseError::Internal, filler)
+    })
 }
 
 /// Gives a closed batch to the queue, which may take its time: what waits there is published first.

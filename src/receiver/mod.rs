@@ -37,7 +37,11 @@ impl<S: Sink> Vector for Service<S> {
         request: Request<PushEventsRequest>,
     ) -> Result<Response<PushEventsResponse>, Status> {
         let events = request.into_inner().events;
-        self.sink.take(events).map_err(|error| Status::internal(format!("the sink failed: {error}")))?;
+        // A sink may block, as on a pipe that nobody reads: not on a thread that serves others.
+        let sink = Arc::clone(&self.sink);
+        let taken = tokio::task::spawn_blocking(move || sink.take(events)).await;
+        let failed = |error: &dyn std::fmt::Display| Status::internal(format!("the sink failed: {error}"));
+        taken.map_err(|error| failed(&error))?.map_err(|error| failed(&error))?;
         Ok(Response::new(PushEventsResponse {}))
     }
 

@@ -4,6 +4,7 @@ use std::io::{self, Write};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use serde::Serialize;
+use tokio::sync::Notify;
 
 use super::{Numbers, NumbersReport, event_to_json};
 use crate::proto::event::EventWrapper;
@@ -73,17 +74,23 @@ impl Sink for Counter {
 pub struct JsonLines<W> {
     out: Mutex<W>,
     counter: Counter,
+    closed: Notify,
 }
 
 impl<W: Write + Send + 'static> JsonLines<W> {
     /// Prints to `out`.
     pub fn new(out: W) -> Self {
-        Self { out: Mutex::new(out), counter: Counter::default() }
+        Self { out: Mutex::new(out), counter: Counter::default(), closed: Notify::new() }
     }
 
     /// What came so far.
     pub fn received(&self) -> Received {
         self.counter.received()
+    }
+
+    /// Completes once nobody reads what is printed.
+    pub async fn closed(&self) {
+        self.closed.notified().await;
     }
 }
 
@@ -95,9 +102,12 @@ impl<W: Write + Send + 'static> Sink for JsonLines<W> {
             lines.push(b'\n');
         }
         let mut out = self.out.lock().unwrap_or_else(PoisonError::into_inner);
-        out.write_all(&lines)?;
-        out.flush()?;
+        let written = out.write_all(&lines).and_then(|()| out.flush());
         drop(out);
+        if written.as_ref().is_err_and(|error| error.kind() == io::ErrorKind::BrokenPipe) {
+            self.closed.notify_one();
+        }
+        written?;
         self.counter.count(&events);
         Ok(())
     }

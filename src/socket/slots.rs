@@ -44,10 +44,19 @@ pub struct Slots {
 // they do not move with it, and nothing else holds them.
 unsafe impl Send for Slots {}
 
+/// Bytes of address space that `depth` slots of `slot_length` take.
+pub fn slots_bytes(depth: usize, slot_length: usize) -> usize {
+    depth * stride(slot_length)
+}
+
+fn stride(slot_length: usize) -> usize {
+    (slot_length + SKEW).next_multiple_of(64)
+}
+
 impl Slots {
     /// `depth` slots for datagrams of up to `slot_length` bytes.
     pub fn new(depth: usize, slot_length: usize) -> Self {
-        let stride = (slot_length + SKEW).next_multiple_of(64);
+        let stride = stride(slot_length);
         let payloads = Box::<[UnsafeCell<u8>]>::new_zeroed_slice(depth * stride);
         // SAFETY: zero is a valid u8, and UnsafeCell has the layout of what it holds.
         let payloads = unsafe { payloads.assume_init() };

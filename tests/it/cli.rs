@@ -133,3 +133,36 @@ fn stdout_prints_each_event_and_then_the_books() {
         assert!(books[key].is_number(), "{key} is missing in {books}");
     }
 }
+
+#[test]
+fn a_reader_that_goes_or_stalls_does_not_keep_it_alive() {
+    for (reader, code) in [("head -1", Some(1)), ("sleep 20", None)] {
+        let listen = free_udp();
+        let mut command = Command::new("sh");
+        let run = format!(
+            "{} run --stdout --listen {listen} --shutdown-timeout 2; echo \"code $?\" >&2",
+            binary().display()
+        );
+        command.args(["-c", &format!("({run}) | {reader}")]);
+        let mut shell = Process::spawn(command);
+        shell.wait_for_log("listening");
+        let load = ["load", &listen.to_string(), "--count", "20000", "--rate", "50000"].map(str::to_owned);
+        let load = load.each_ref().map(String::as_str);
+        Process::start(&load).end();
+        if code.is_none() {
+            let name = format!("run --stdout --listen {listen}");
+            Command::new("pkill")
+                .args(["-TERM", "-f", &format!("^[^ ]*sluicegate {name}")])
+                .status()
+                .unwrap();
+        }
+        let stderr = shell.end().stderr;
+        assert!(stderr.contains("code 1"), "{stderr}");
+    }
+}
+
+#[test]
+fn a_demo_that_cannot_be_is_refused_in_one_line() {
+    fails(&["demo", "--size", "5"], 2, &["--size 5", "56 to 65507"]);
+    fails(&["demo", "--rate", "0"], 2, &["--rate 0"]);
+}

@@ -94,11 +94,20 @@ async fn the_event_is_the_socket_sources() {
 
 #[tokio::test(flavor = "multi_thread")]
 async fn several_addresses_and_both_families() {
+    for reverse in [false, true] {
+        several_addresses(reverse).await;
+    }
+}
+
+async fn several_addresses(reverse: bool) {
     let (both, six) = (free_udp().port(), free_udp().port());
     let listener = |text: String| Listener { workers: 2, ..Listener::new(text.parse().unwrap()) };
     let change = |config: &mut Config| {
         // [::] takes IPv4 too, unless that port has a listener of its own for IPv4.
-        let listeners = [format!("[::]:{both}"), format!("[::]:{six}"), format!("127.0.0.1:{six}")];
+        let mut listeners = [format!("[::]:{both}"), format!("[::]:{six}"), format!("127.0.0.1:{six}")];
+        if reverse {
+            listeners.reverse();
+        }
         config.listeners = listeners.map(listener).into();
     };
     let send = |_: &[u16]| {

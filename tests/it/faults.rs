@@ -49,7 +49,7 @@ async fn a_receiver_with_a_small_limit_gets_halves() {
 async fn bare_eof_in_the_middle_loses_nothing() {
     let vector = FakeVector::answering(|_, _| Code::Ok).await;
     let front = in_front_of(vector.address, Wire::Eof(40_000), 6).await;
-    let (sent, report) = flow_through(config(front)).await;
+    let (sent, report) = flow_through(config(front.address)).await;
     assert_eq!(report.delivered, sent.sent);
     assert_eq!(vector.received().numbers.unwrap().unique, sent.sent);
     assert!(report.possible_duplicates > 0, "requests without an answer are counted");
@@ -58,7 +58,9 @@ async fn bare_eof_in_the_middle_loses_nothing() {
 #[tokio::test(flavor = "multi_thread")]
 async fn goaway_under_load_loses_nothing() {
     let vector = FakeVector::saying_goodbye(Duration::from_millis(300)).await;
-    let (sent, report) = flow_through(config(vector.address)).await;
+    let front = in_front_of(vector.address, Wire::Good, 0).await;
+    let (sent, report) = flow_through(config(front.address)).await;
+    assert!(front.connections() > 4, "each of the two connections was closed and made anew");
     let numbers = vector.received().numbers.unwrap();
     assert_eq!((report.delivered, numbers.unique), (sent.sent, sent.sent));
     assert!(numbers.duplicates <= report.possible_duplicates, "{numbers:?} {report:?}");
@@ -68,7 +70,7 @@ async fn goaway_under_load_loses_nothing() {
 async fn a_receiver_that_never_answers_is_left_for_another_connection() {
     let vector = FakeVector::answering(|_, _| Code::Ok).await;
     let front = in_front_of(vector.address, Wire::Silence, 3).await;
-    let mut config = config(front);
+    let mut config = config(front.address);
     config.vector.request_timeout = Duration::from_millis(500);
     let (sent, report) = flow_through(config).await;
     assert_eq!(report.delivered, sent.sent);

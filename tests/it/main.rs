@@ -12,3 +12,4 @@ mod load_test;
 mod receiver;
 mod senders;
 mod stopping;
+mod vendors;

@@ -8,6 +8,7 @@ use std::time::Duration;
 use sluicegate::books::Report;
 use sluicegate::config::{Batch, Buffer, Config, Endpoint, Listener, Vector};
 use sluicegate::load::{Load, Sent, Until};
+use sluicegate::parse::Options;
 use sluicegate::pipeline::Pipeline;
 
 use super::free_udp;
@@ -19,6 +20,7 @@ pub fn config(vector: SocketAddr) -> Config {
     let endpoint = Endpoint { host: vector.ip().to_string(), port: vector.port() };
     Config {
         listeners: vec![Listener { workers: 2, receive_buffer_bytes: ROOMY, ..Listener::new(free_udp()) }],
+        parse: Options::default(),
         batch: Batch { max_bytes: 64 << 10, ..Batch::default() },
         buffer: Buffer::default(),
         vector: Vector {

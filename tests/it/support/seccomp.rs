@@ -15,7 +15,7 @@ pub fn forbid_steering(command: &mut Command) {
         libc::BPF_JMP | libc::BPF_JEQ | libc::BPF_K,
         libc::BPF_RET | libc::BPF_K,
     );
-    let filter = vec![
+    let filter = [
         instruction(load, 0, 0, 0),
         instruction(equal, 0, 3, libc::SYS_setsockopt as u32),
         instruction(load, 0, 0, 32),
@@ -25,12 +25,11 @@ pub fn forbid_steering(command: &mut Command) {
     ];
     let install = move || {
         let program = sock_fprog { len: filter.len() as u16, filter: filter.as_ptr().cast_mut() };
-        // SAFETY: prctl with these arguments only marks this process, and copies the program, which is alive.
-        let refused = unsafe {
-            libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) != 0
-                || libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) != 0
-        };
-        if refused { Err(std::io::Error::last_os_error()) } else { Ok(()) }
+        // SAFETY: with these arguments prctl only marks this process.
+        let marked = unsafe { libc::prctl(libc::PR_SET_NO_NEW_PRIVS, 1, 0, 0, 0) };
+        // SAFETY: prctl copies the program, which is alive for the call.
+        let set = unsafe { libc::prctl(libc::PR_SET_SECCOMP, libc::SECCOMP_MODE_FILTER, &raw const program) };
+        if marked == 0 && set == 0 { Ok(()) } else { Err(std::io::Error::last_os_error()) }
     };
     // SAFETY: between fork and exec the closure only makes two system calls; it allocates and locks nothing.
     unsafe { command.pre_exec(install) };

@@ -123,22 +123,37 @@ pub fn bytes<'a>(log: &'a Log, field: &str) -> &'a [u8] {
 /// How a connection goes wrong before it reaches the Vector behind.
 #[derive(Debug, Clone, Copy)]
 pub enum Wire {
+    /// Not at all.
+    Good,
     /// Closed after so many bytes, without a word.
     Eof(usize),
     /// Accepted, and never read from or answered.
     Silence,
 }
 
+pub struct Front {
+    pub address: SocketAddr,
+    accepted: Arc<AtomicU64>,
+}
+
+impl Front {
+    pub fn connections(&self) -> u64 {
+        self.accepted.load(SeqCst)
+    }
+}
+
 /// A port in front of `vector` whose first `bad` connections go wrong.
-pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> SocketAddr {
+pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> Front {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let address = listener.local_addr().unwrap();
+    let front = Front { address: listener.local_addr().unwrap(), accepted: Arc::default() };
+    let accepted = Arc::clone(&front.accepted);
     tokio::spawn(async move {
         let mut silent = Vec::new();
         for number in 0.. {
             let (mut stream, _) = listener.accept().await.unwrap();
-            match wire {
-                _ if number >= bad => {
+            accepted.fetch_add(1, SeqCst);
+            match if number < bad { wire } else { Wire::Good } {
+                Wire::Good => {
                     tokio::spawn(async move {
                         let mut behind = TcpStream::connect(vector).await.unwrap();
                         copy_bidirectional(&mut stream, &mut behind).await.ok();
@@ -154,5 +169,5 @@ pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> SocketAd
             }
         }
     });
-    address
+    front
 }

@@ -1,0 +1,165 @@
+//! The path of one datagram through parser, program and encoder.
+
+use std::borrow::Cow;
+
+use super::parts::{ParseError, Parts};
+use super::program::{Ran, Runner};
+use super::recover::{self, Scratch};
+use super::syslog::{self, Context};
+use super::{Mode, OnError, Options, to_value};
+use crate::books::Shed;
+use crate::datagram::{Datagram, Timestamp};
+use crate::encode::{SocketEncoder, SyslogEncoder, encode_value};
+
+/// Takes events as they are encoded.
+pub trait EventSink {
+    /// Adds the event that `write` appends.
+    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>));
+}
+
+/// What came of a datagram.
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+pub struct Made {
+    /// Why it did not parse.
+    pub error: Option<ParseError>,
+    /// Why no event came of it.
+    pub shed: Option<Shed>,
+}
+
+/// Makes events; one for each worker.
+pub struct EventMaker {
+    mode: Mode,
+    on_error: OnError,
+    context: Context,
+    runner: Option<Runner>,
+    socket: SocketEncoder,
+    syslog: SyslogEncoder,
+    scratch: Scratch,
+}
+
+impl EventMaker {
+    /// A maker by these options.
+    pub fn new(options: &Options) -> Self {
+        Self {
+            mode: options.mode,
+            on_error: options.on_error,
+            context: Context { zone: options.timezone, ..Context::default() },
+            runner: options.program.as_ref().map(|program| Runner::new(program, options.timezone)),
+            socket: SocketEncoder::new(&options.shape),
+            syslog: SyslogEncoder::new(&options.shape),
+            scratch: Scratch::default(),
+        }
+    }
+
+    /// Makes the events of a datagram that was received at `received`.
+    pub fn make(&mut self, datagram: &Datagram<'_>, received: Timestamp, sink: &mut impl EventSink) -> Made {
+        match (self.mode, self.runner.is_some()) {
+            (Mode::None, false) => {
+                sink.add(|out| self.socket.encode(out, datagram, received, None));
+                Made::default()
+            }
+            (Mode::Syslog, false) => self.make_syslog(datagram, received, sink),
+            (_, true) => self.make_through_program(datagram, received, sink),
+        }
+    }
+
+    /// The whole datagram as it is, with a reason. Needs nothing that can fail.
+    pub fn make_unparsed(
+        &mut self,
+        datagram: &Datagram<'_>,
+        received: Timestamp,
+        error: ParseError,
+        sink: &mut impl EventSink,
+    ) -> Made {
+        if self.on_error == OnError::Drop {
+            return Made { error: Some(error), shed: Some(Shed::ParseError) };
+        }
+        match self.mode {
+            Mode::None => sink.add(|out| self.socket.encode(out, datagram, received, Some(error))),
+            Mode::Syslog => {
+                let parts = Parts { message: datagram.payload, error: Some(error), ..Parts::default() };
+                sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
+            }
+        }
+        Made { error: Some(error), ..Made::default() }
+    }
+
+    fn make_syslog(
+        &mut self,
+        datagram: &Datagram<'_>,
+        received: Timestamp,
+        sink: &mut impl EventSink,
+    ) -> Made {
+        self.context.calendar.turn_to(received);
+        let text = text(datagram.payload);
+        let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
+        if parts.error.is_some() && self.on_error == OnError::Drop {
+            return Made { error: parts.error, shed: Some(Shed::ParseError) };
+        }
+        sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
+        Made { error: parts.error, ..Made::default() }
+    }
+
+    fn make_through_program(
+        &mut self,
+        datagram: &Datagram<'_>,
+        received: Timestamp,
+        sink: &mut impl EventSink,
+    ) -> Made {
+        self.context.calendar.turn_to(received);
+        let shape = self.socket.shape();
+        let (event, error) = match self.mode {
+            Mode::None => (to_value::socket_event(shape, datagram, received, None), None),
+            Mode::Syslog => {
+                let text = text(datagram.payload);
+                let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
+                if parts.error.is_some() && self.on_error == OnError::Drop {
+                    return Made { error: parts.error, shed: Some(Shed::ParseError) };
+                }
+                (to_value::syslog_event(shape, datagram, received, &parts), parts.error)
+            }
+        };
+        let Some(runner) = &mut self.runner else { return Made::default() };
+        match runner.run(event) {
+            Ran::Events(events) => {
+                events.iter().for_each(|event| sink.add(|out| encode_value(out, event)));
+                let shed = events.is_empty().then_some(Shed::Program);
+                Made { error, shed }
+            }
+            Ran::Aborted => Made { error, shed: Some(Shed::Program) },
+            Ran::Failed => self.keep_input(datagram, received, sink),
+        }
+    }
+
+    /// The event that the program failed on, as if there were no program.
+    fn keep_input(
+        &mut self,
+        datagram: &Datagram<'_>,
+        received: Timestamp,
+        sink: &mut impl EventSink,
+    ) -> Made {
+        let error = Some(ParseError::Program);
+        if self.on_error == OnError::Drop {
+            return Made { error, shed: Some(Shed::ParseError) };
+        }
+        match self.mode {
+            Mode::None => sink.add(|out| self.socket.encode(out, datagram, received, error)),
+            Mode::Syslog => {
+                let text = text(datagram.payload);
+                let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
+                sink.add(|out| self.syslog.encode(out, datagram, received, &Parts { error, ..parts }));
+            }
+        }
+        Made { error, ..Made::default() }
+    }
+}
+
+/// The parts of a message that Vector's source would keep, or what can be known of any other.
+fn parse<'a>(text: &'a str, payload: &'a [u8], context: &Context, scratch: &'a mut Scratch) -> Parts<'a> {
+    syslog::parse(text, context).unwrap_or_else(|| recover::recover(payload, context, scratch))
+}
+
+/// The payload as text, with replacement characters where it is no UTF-8, as Vector's source reads it.
+fn text(payload: &[u8]) -> Cow<'_, str> {
+    String::from_utf8_lossy(payload)
+}

@@ -1,0 +1,91 @@
+//! A VRL program: compiled once, run by each worker.
+
+use std::fmt;
+use std::sync::Arc;
+
+use tracing::warn;
+use vrl::compiler::runtime::{Runtime, Terminate};
+use vrl::compiler::{Program as Compiled, TargetValue, TimeZone};
+use vrl::diagnostic::Formatter;
+use vrl::value::{Secrets, Value};
+
+use super::zone::Zone;
+use crate::logs::Occasionally;
+
+/// A program that fails, fails for every event.
+static FAILED: Occasionally = Occasionally::new();
+
+/// A compiled program, shared by all workers.
+#[derive(Clone)]
+pub struct Program(Arc<Compiled>);
+
+/// Why a program does not compile: VRL's own diagnostic.
+#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
+#[error("the VRL program does not compile:\n{0}")]
+pub struct ProgramError(pub String);
+
+impl Program {
+    /// Compiles a program with all of VRL's standard library that needs no network.
+    ///
+    /// # Errors
+    /// VRL's diagnostic, with the place in the source.
+    pub fn compile(source: &str) -> Result<Self, ProgramError> {
+        match vrl::compiler::compile(source, &vrl::stdlib::all()) {
+            Ok(compiled) => Ok(Self(Arc::new(compiled.program))),
+            Err(diagnostics) => Err(ProgramError(Formatter::new(source, diagnostics).to_string())),
+        }
+    }
+}
+
+impl fmt::Debug for Program {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Program")
+    }
+}
+
+/// What a program made of an event.
+pub(super) enum Ran {
+    /// These events; none when it made an empty array.
+    Events(Vec<Value>),
+    /// It called `abort`.
+    Aborted,
+    /// It failed; the event is to be kept as it was.
+    Failed,
+}
+
+/// A program and what it needs to run; one for each worker.
+pub(super) struct Runner {
+    program: Program,
+    runtime: Runtime,
+    timezone: TimeZone,
+}
+
+impl Runner {
+    pub(super) fn new(program: &Program, zone: Zone) -> Self {
+        let timezone = match zone {
+            Zone::Named(zone) => TimeZone::Named(zone),
+            Zone::Local | Zone::Fixed(_) => TimeZone::Local,
+        };
+        Self { program: program.clone(), runtime: Runtime::default(), timezone }
+    }
+
+    pub(super) fn run(&mut self, event: Value) -> Ran {
+        let metadata = Value::Object(Default::default());
+        let mut target = TargetValue { value: event, metadata, secrets: Secrets::new() };
+        let result = self.runtime.resolve(&mut target, &self.program.0, &self.timezone);
+        self.runtime.clear();
+        match result {
+            Ok(_) => Ran::Events(match target.value {
+                Value::Array(events) => events,
+                event => vec![event],
+            }),
+            Err(Terminate::Abort(_)) => Ran::Aborted,
+            Err(terminate) => {
+                if let Some(suppressed) = FAILED.now() {
+                    warn!(error = %terminate, suppressed, "the VRL program failed; the event is kept with parse_error");
+                }
+                Ran::Failed
+            }
+        }
+    }
+}

@@ -1,0 +1,109 @@
+//! A syslog message by the rules of Vector's `syslog` source: `syslog_loose` 0.23, RFC 5424 first, then RFC 3164.
+
+use std::cell::Cell;
+
+use chrono::{DateTime, FixedOffset};
+use syslog_loose::{Message, Protocol, Variant, parse_message_with_year_exact_tz};
+
+use super::parts::Parts;
+use super::zone::{Calendar, Zone};
+use crate::datagram::Timestamp;
+
+/// What the parse depends on beside the text.
+#[derive(Debug, Clone, Copy, Default)]
+pub struct Context {
+    /// The zone of dates without one.
+    pub zone: Zone,
+    /// The day of receipt.
+    pub calendar: Calendar,
+}
+
+/// The parts of a message, or none where Vector's source would have dropped it.
+pub fn parse<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
+    let year_was_missing = Cell::new(false);
+    let year_of = |(month, ..): syslog_loose::IncompleteDate| {
+        year_was_missing.set(true);
+        context.calendar.year_of(month)
+    };
+    let message =
+        parse_message_with_year_exact_tz(text, year_of, Some(context.zone), Variant::Either).ok()?;
+    let mut parts = from_message(&message);
+    if let Some(time) = &message.timestamp {
+        let in_zone = if year_was_missing.get() { None } else { dated_with_year(text, time, context.zone) };
+        parts.timestamp = Some(in_zone.unwrap_or_else(|| Timestamp::from(time)));
+    }
+    parts.structured_data = message.structured_data;
+    Some(parts)
+}
+
+fn from_message<'a>(message: &Message<&'a str>) -> Parts<'a> {
+    Parts {
+        facility: message.facility.map(|facility| facility.as_str()),
+        severity: message.severity.map(|severity| severity.as_str()),
+        version: match message.protocol {
+            Protocol::RFC5424(version) => Some(version),
+            Protocol::RFC3164 => None,
+        },
+        hostname: message.hostname,
+        appname: message.appname,
+        procid: message.procid.clone(),
+        msgid: message.msgid,
+        message: message.msg.as_bytes(),
+        ..Parts::default()
+    }
+}
+
+/// `Oct 11 2026 22:14:15`: `syslog_loose` takes the wall clock of such a date for UTC when it is given a zone, which
+/// is right nowhere else. Vector's source gives it none, and so has it right for the local zone.
+fn dated_with_year(text: &str, time: &DateTime<FixedOffset>, zone: Zone) -> Option<Timestamp> {
+    let after_pri =
+        text.trim_start().trim_start_matches('<').trim_start_matches(|c: char| c.is_ascii_digit());
+    let date = after_pri.trim_start_matches('>').trim_start();
+    // An RFC 3339 date, which begins with a digit, has its own zone; only a month's name has not.
+    date.starts_with(|c: char| c.is_ascii_alphabetic()).then(|| zone.instant(time.naive_utc()))?
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn context(zone: &str, now: &str) -> Context {
+        let mut context = Context { zone: zone.parse().unwrap(), ..Context::default() };
+        context.calendar.turn_to(Timestamp::from(&DateTime::parse_from_rfc3339(now).unwrap()));
+        context
+    }
+
+    fn time(text: &str, zone: &str, now: &str) -> String {
+        let time = parse(text, &context(zone, now)).unwrap().timestamp.unwrap();
+        DateTime::from_timestamp(time.seconds, time.nanos).unwrap().to_rfc3339()
+    }
+
+    #[test]
+    fn dates_without_zone_are_in_the_configured_one_with_and_without_a_year() {
+        let now = "2026-11-30T12:00:00Z";
+        for date in ["Oct 11 22:14:15", "Oct 11 2026 22:14:15"] {
+            let text = format!("<13>{date} host app: x");
+            assert_eq!(time(&text, "UTC", now), "2026-10-11T22:14:15+00:00");
+            assert_eq!(time(&text, "Europe/Berlin", now), "2026-10-11T20:14:15+00:00");
+        }
+        for head in ["<13>", "<13>1 ", ""] {
+            let text = format!("{head}2026-10-11T22:14:15+05:00 host app - - - x");
+            assert_eq!(time(&text, "Europe/Berlin", now), "2026-10-11T17:14:15+00:00");
+        }
+    }
+
+    #[test]
+    fn new_year() {
+        let text = "<13>Dec 31 23:59:59 host app: x";
+        assert_eq!(time(text, "UTC", "2027-01-01T00:00:01Z"), "2026-12-31T23:59:59+00:00");
+        assert_eq!(time(text, "UTC", "2026-12-31T23:59:59Z"), "2026-12-31T23:59:59+00:00");
+        let text = "<13>Jan  1 00:00:05 host app: x";
+        assert_eq!(time(text, "UTC", "2027-01-01T00:00:06Z"), "2027-01-01T00:00:05+00:00");
+    }
+
+    #[test]
+    fn a_spring_hour_that_the_zone_skips_still_parses() {
+        let text = "<13>Mar 29 02:30:00 host app: x";
+        assert_eq!(time(text, "Europe/Berlin", "2026-03-29T12:00:00Z"), "2026-03-29T01:30:00+00:00");
+    }
+}
