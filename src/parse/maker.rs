@@ -161,5 +161,6 @@ fn parse<'a>(text: &'a str, payload: &'a [u8], context: &Context, scratch: &'a m
 
 /// The payload as text, with replacement characters where it is no UTF-8, as Vector's source reads it.
 fn text(payload: &[u8]) -> Cow<'_, str> {
-    String::from_utf8_lossy(payload)
+    // `from_utf8_lossy` goes byte by byte: on a message of 1,100 bytes it took a quarter of the process's CPU.
+    simdutf8::basic::from_utf8(payload).map_or_else(|_| String::from_utf8_lossy(payload), Cow::Borrowed)
 }
