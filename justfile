@@ -24,6 +24,12 @@ demo:
 
 bench:
     cargo run --release -- bench --runs 5
+    cargo bench --bench parse
+    cargo bench --bench scaling
+
+# Needs cargo-fuzz and a nightly toolchain.
+fuzz seconds="600":
+    cargo +nightly fuzz run -s none -O datagram -- -max_total_time={{seconds}} -max_len=65507
 
 # Real senders for the tests, on Debian, as root.
 tools:

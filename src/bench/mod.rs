@@ -2,6 +2,7 @@
 //!
 //! In: what to offer. Out: what each stage cost, what was lost, and on what machine.
 
+pub mod corpus;
 mod machine;
 mod stage;
 

@@ -4,11 +4,14 @@
 
 mod support;
 
+mod against_vrl;
 mod cli;
 mod documents;
 mod events;
 mod faults;
+mod hostile;
 mod load_test;
+mod programs;
 mod receiver;
 mod senders;
 mod stopping;

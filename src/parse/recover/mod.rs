@@ -91,11 +91,14 @@ fn without_framing(text: &[u8]) -> &[u8] {
     }
 }
 
-fn fills(count: usize, rest: &[u8]) -> bool {
-    if trim_end(rest).len() <= count {
-        return rest.len() + 2 >= count; // what was trimmed at the end may have been counted
+fn fills(mut count: usize, mut rest: &[u8]) -> bool {
+    while trim_end(rest).len() > count {
+        match counted(&rest[count..]) {
+            Some(next) => (count, rest) = next,
+            None => return false,
+        }
     }
-    counted(&rest[count..]).is_some_and(|(count, rest)| fills(count, rest))
+    rest.len() + 2 >= count // what was trimmed at the end may have been counted
 }
 
 /// `39 <13>…`: the count, and what it counts.
