@@ -9,21 +9,24 @@ use serde_json::Value as Json;
 use crate::support::process::Process;
 use crate::support::{free_udp, program, require, wait_until};
 
-/// Runs the sidecar while `send` sends to its port, until `count` events are there.
+/// The messages of [`events`], unparsed.
 fn messages(count: usize, send: impl FnOnce(&str, u16)) -> Vec<String> {
+    let message = |event: &Json| event["message"].as_str().unwrap().to_owned();
+    events("none", count, send).iter().map(message).collect()
+}
+
+/// Runs the sidecar while `send` sends to its port, until `count` events are there.
+fn events(parse: &str, count: usize, send: impl FnOnce(&str, u16)) -> Vec<Json> {
     let listen = free_udp();
-    let mut run =
-        Process::start(&["run", "--listen", &listen.to_string(), "--stdout", "--batch-timeout", "10ms"]);
+    let listen_text = listen.to_string();
+    let options = ["run", "--listen", &listen_text, "--stdout", "--batch-timeout", "10ms", "--parse", parse];
+    let mut run = Process::start(&options);
     run.wait_for_log("listening");
     send("127.0.0.1", listen.port());
     wait_until("every event is printed", || run.stdout().lines().count() >= count);
     let ended = run.stop();
     assert_eq!(ended.json()["received"], count, "{}", ended.stdout);
-    let message = |line: &str| {
-        let event: Json = serde_json::from_str(line).unwrap();
-        event["message"].as_str().unwrap().to_owned()
-    };
-    ended.stdout.lines().take(count).map(message).collect()
+    ended.stdout.lines().take(count).map(|line| serde_json::from_str(line).unwrap()).collect()
 }
 
 fn succeed(command: &mut Command) {
@@ -45,6 +48,32 @@ fn logger_in_both_formats() {
         });
         assert!(seen[0].starts_with(begins) && seen[0].contains("sluice"), "{seen:?}");
         assert!(seen[0].ends_with("hello from logger"), "{seen:?}");
+    }
+}
+
+#[test]
+fn logger_parsed_in_both_formats() {
+    let Some(logger) = program("logger") else {
+        require(false, "logger (Debian: bsdutils)");
+        return;
+    };
+    for format in ["--rfc3164", "--rfc5424"] {
+        let seen = events("syslog", 1, |host, port| {
+            let to = ["--server", host, "--port", &port.to_string(), "--udp"];
+            let what = ["--priority", "local3.err", "--tag", "sluice", "--id=77", "hello from logger"];
+            succeed(Command::new(&logger).arg(format).args(to).args(what));
+        });
+        let event = &seen[0];
+        assert_eq!(event["message"], "hello from logger", "{event}");
+        assert_eq!((&event["appname"], &event["procid"]), (&"sluice".into(), &77.into()), "{event}");
+        assert_eq!((&event["facility"], &event["severity"]), (&"local3".into(), &"err".into()), "{event}");
+        assert_eq!(
+            (&event["source_type"], &event["source_ip"]),
+            (&"syslog".into(), &"127.0.0.1".into()),
+            "{event}"
+        );
+        assert_eq!(event["host"], event["hostname"], "{event}");
+        assert!(event.get("parse_error").is_none(), "{event}");
     }
 }
 
