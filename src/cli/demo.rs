@@ -6,7 +6,7 @@ use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::{BatchOptions, ParseOptions, PushOptions, ReceiveOptions, config};
+use super::options::PipelineOptions;
 use super::table::{grouped, percent, row};
 use super::{Failure, load, runtime};
 use crate::books::{Report, per_event, process_cpu_us};
@@ -27,13 +27,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 1_100)]
     size: usize,
     #[command(flatten)]
-    receive: ReceiveOptions,
-    #[command(flatten)]
-    parse: ParseOptions,
-    #[command(flatten)]
-    batch: BatchOptions,
-    #[command(flatten)]
-    push: PushOptions,
+    pipeline: PipelineOptions,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -61,8 +55,7 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
     };
     let load = load.checked().map_err(Failure::usage)?;
     let endpoint = Endpoint { host: "127.0.0.1".into(), port };
-    let listeners = vec![args.receive.listener(address)];
-    let config = config(listeners, vec![endpoint], args.parse.options()?, &args.batch, &args.push)?;
+    let config = args.pipeline.config(&[address], vec![endpoint])?;
 
     let counter = Arc::new(Counter::default());
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&counter), pending()));

@@ -137,34 +137,48 @@ pub(super) struct PushOptions {
     shutdown_timeout: Duration,
 }
 
-/// The whole configuration from its parts, or everything that is wrong with it in one line.
-pub(super) fn config(
-    listeners: Vec<Listener>,
-    endpoints: Vec<Endpoint>,
-    parse: Options,
-    batch: &BatchOptions,
-    push: &PushOptions,
-) -> Result<Config, Failure> {
-    let config = Config {
-        listeners,
-        parse,
-        batch: config::Batch {
-            max_bytes: batch.batch_max_bytes,
-            max_events: batch.batch_max_events,
-            timeout: batch.batch_timeout,
-        },
-        buffer: config::Buffer { max_bytes: batch.buffer_max_bytes, when_full: batch.when_full },
-        vector: config::Vector {
-            endpoints,
-            connections: push.connections,
-            streams: push.streams,
-            request_timeout: push.request_timeout,
-            retry_initial_backoff: push.retry_initial_backoff,
-        },
-        shutdown_timeout: push.shutdown_timeout,
-    };
-    config.checked().map_err(|found| {
-        let found: Vec<_> = found.iter().map(ToString::to_string).collect();
-        Failure::usage(found.join("; "))
-    })
+/// The options of a whole pipeline.
+#[derive(Debug, Args)]
+pub(super) struct PipelineOptions {
+    #[command(flatten)]
+    receive: ReceiveOptions,
+    #[command(flatten)]
+    parse: ParseOptions,
+    #[command(flatten)]
+    batch: BatchOptions,
+    #[command(flatten)]
+    push: PushOptions,
+}
+
+impl PipelineOptions {
+    /// The whole configuration, or everything that is wrong with it in one line.
+    pub(super) fn config(
+        &self,
+        addresses: &[SocketAddr],
+        endpoints: Vec<Endpoint>,
+    ) -> Result<Config, Failure> {
+        let (batch, push) = (&self.batch, &self.push);
+        let config = Config {
+            listeners: addresses.iter().map(|address| self.receive.listener(*address)).collect(),
+            parse: self.parse.options()?,
+            batch: config::Batch {
+                max_bytes: batch.batch_max_bytes,
+                max_events: batch.batch_max_events,
+                timeout: batch.batch_timeout,
+            },
+            buffer: config::Buffer { max_bytes: batch.buffer_max_bytes, when_full: batch.when_full },
+            vector: config::Vector {
+                endpoints,
+                connections: push.connections,
+                streams: push.streams,
+                request_timeout: push.request_timeout,
+                retry_initial_backoff: push.retry_initial_backoff,
+            },
+            shutdown_timeout: push.shutdown_timeout,
+        };
+        config.checked().map_err(|found| {
+            let found: Vec<_> = found.iter().map(ToString::to_string).collect();
+            Failure::usage(found.join("; "))
+        })
+    }
 }

@@ -6,7 +6,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::{BatchOptions, ParseOptions, PushOptions, ReceiveOptions, config};
+use super::options::PipelineOptions;
 use super::{Failure, Signals, print_json, runtime};
 use crate::config::{Config, Endpoint};
 use crate::pipeline::Pipeline;
@@ -27,20 +27,13 @@ pub(super) struct Args {
     #[arg(long, conflicts_with = "vector")]
     stdout: bool,
     #[command(flatten)]
-    receive: ReceiveOptions,
-    #[command(flatten)]
-    parse: ParseOptions,
-    #[command(flatten)]
-    batch: BatchOptions,
-    #[command(flatten)]
-    push: PushOptions,
+    pipeline: PipelineOptions,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let listeners = args.listen.iter().map(|address| args.receive.listener(*address)).collect();
     let embedded = Endpoint { host: "127.0.0.1".into(), port: 0 };
     let endpoints = if args.stdout { vec![embedded] } else { args.vector.clone() };
-    let config = config(listeners, endpoints, args.parse.options()?, &args.batch, &args.push)?;
+    let config = args.pipeline.config(&args.listen, endpoints)?;
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         if args.stdout { run_to_stdout(config).await } else { run_until_signal(&config, pending()).await }

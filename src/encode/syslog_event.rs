@@ -67,15 +67,7 @@ impl SyslogEncoder {
 
 fn put_header(log: &mut LogWriter<'_>, parts: &Parts<'_>) {
     log.bytes("message", parts.message);
-    let texts = [
-        ("hostname", parts.hostname),
-        ("severity", parts.severity),
-        ("facility", parts.facility),
-        ("appname", parts.appname),
-        ("msgid", parts.msgid),
-        ("header", parts.header),
-    ];
-    for (key, text) in texts {
+    for (key, text) in parts.texts() {
         if let Some(text) = text {
             log.bytes(key, text.as_bytes());
         }

@@ -29,37 +29,36 @@ pub struct Made {
 /// Makes events; one for each worker.
 pub struct EventMaker {
     mode: Mode,
-    on_error: OnError,
-    context: Context,
+    parser: Parser,
     runner: Option<Runner>,
     socket: SocketEncoder,
     syslog: SyslogEncoder,
-    scratch: Scratch,
 }
 
 impl EventMaker {
     /// A maker by these options.
     pub fn new(options: &Options) -> Self {
+        let context = Context { zone: options.timezone, ..Context::default() };
         Self {
             mode: options.mode,
-            on_error: options.on_error,
-            context: Context { zone: options.timezone, ..Context::default() },
+            parser: Parser { context, scratch: Scratch::default(), on_error: options.on_error },
             runner: options.program.as_ref().map(|program| Runner::new(program, options.timezone)),
             socket: SocketEncoder::new(&options.shape),
             syslog: SyslogEncoder::new(&options.shape),
-            scratch: Scratch::default(),
         }
     }
 
     /// Makes the events of a datagram that was received at `received`.
     pub fn make(&mut self, datagram: &Datagram<'_>, received: Timestamp, sink: &mut impl EventSink) -> Made {
-        match (self.mode, self.runner.is_some()) {
-            (Mode::None, false) => {
+        if self.runner.is_some() {
+            return self.make_through_program(datagram, received, sink);
+        }
+        match self.mode {
+            Mode::None => {
                 sink.add(|out| self.socket.encode(out, datagram, received, None));
                 Made::default()
             }
-            (Mode::Syslog, false) => self.make_syslog(datagram, received, sink),
-            (_, true) => self.make_through_program(datagram, received, sink),
+            Mode::Syslog => self.make_syslog(datagram, received, None, sink),
         }
     }
 
@@ -71,8 +70,8 @@ impl EventMaker {
         error: ParseError,
         sink: &mut impl EventSink,
     ) -> Made {
-        if self.on_error == OnError::Drop {
-            return Made { error: Some(error), shed: Some(Shed::ParseError) };
+        if self.parser.on_error == OnError::Drop {
+            return Made::dropped(error);
         }
         match self.mode {
             Mode::None => sink.add(|out| self.socket.encode(out, datagram, received, Some(error))),
@@ -81,23 +80,26 @@ impl EventMaker {
                 sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
             }
         }
-        Made { error: Some(error), ..Made::default() }
+        Made { error: Some(error), shed: None }
     }
 
+    /// A syslog event; `error` is what went wrong after parsing.
     fn make_syslog(
         &mut self,
         datagram: &Datagram<'_>,
         received: Timestamp,
+        error: Option<ParseError>,
         sink: &mut impl EventSink,
     ) -> Made {
-        self.context.calendar.turn_to(received);
         let text = text(datagram.payload);
-        let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
-        if parts.error.is_some() && self.on_error == OnError::Drop {
-            return Made { error: parts.error, shed: Some(Shed::ParseError) };
+        match self.parser.parse(&text, datagram.payload, received) {
+            Ok(parts) => {
+                let parts = Parts { error: error.or(parts.error), ..parts };
+                sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
+                Made { error: parts.error, shed: None }
+            }
+            Err(dropped) => dropped,
         }
-        sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
-        Made { error: parts.error, ..Made::default() }
     }
 
     fn make_through_program(
@@ -106,25 +108,22 @@ impl EventMaker {
         received: Timestamp,
         sink: &mut impl EventSink,
     ) -> Made {
-        self.context.calendar.turn_to(received);
+        let Some(runner) = &mut self.runner else { return Made::default() };
         let shape = self.socket.shape();
         let (event, error) = match self.mode {
-            Mode::None => (to_value::socket_event(shape, datagram, received, None), None),
+            Mode::None => (to_value::socket_event(shape, datagram, received), None),
             Mode::Syslog => {
                 let text = text(datagram.payload);
-                let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
-                if parts.error.is_some() && self.on_error == OnError::Drop {
-                    return Made { error: parts.error, shed: Some(Shed::ParseError) };
+                match self.parser.parse(&text, datagram.payload, received) {
+                    Ok(parts) => (to_value::syslog_event(shape, datagram, received, &parts), parts.error),
+                    Err(dropped) => return dropped,
                 }
-                (to_value::syslog_event(shape, datagram, received, &parts), parts.error)
             }
         };
-        let Some(runner) = &mut self.runner else { return Made::default() };
         match runner.run(event) {
             Ran::Events(events) => {
                 events.iter().for_each(|event| sink.add(|out| encode_value(out, event)));
-                let shed = events.is_empty().then_some(Shed::Program);
-                Made { error, shed }
+                Made { error, shed: events.is_empty().then_some(Shed::Program) }
             }
             Ran::Aborted => Made { error, shed: Some(Shed::Program) },
             Ran::Failed => self.keep_input(datagram, received, sink),
@@ -138,25 +137,45 @@ impl EventMaker {
         received: Timestamp,
         sink: &mut impl EventSink,
     ) -> Made {
-        let error = Some(ParseError::Program);
-        if self.on_error == OnError::Drop {
-            return Made { error, shed: Some(Shed::ParseError) };
-        }
-        match self.mode {
-            Mode::None => sink.add(|out| self.socket.encode(out, datagram, received, error)),
-            Mode::Syslog => {
-                let text = text(datagram.payload);
-                let parts = parse(&text, datagram.payload, &self.context, &mut self.scratch);
-                sink.add(|out| self.syslog.encode(out, datagram, received, &Parts { error, ..parts }));
+        match (self.parser.on_error, self.mode) {
+            (OnError::Drop, _) => Made::dropped(ParseError::Program),
+            (OnError::Keep, Mode::None) => self.make_unparsed(datagram, received, ParseError::Program, sink),
+            (OnError::Keep, Mode::Syslog) => {
+                self.make_syslog(datagram, received, Some(ParseError::Program), sink)
             }
         }
-        Made { error, ..Made::default() }
     }
 }
 
-/// The parts of a message that Vector's source would keep, or what can be known of any other.
-fn parse<'a>(text: &'a str, payload: &'a [u8], context: &Context, scratch: &'a mut Scratch) -> Parts<'a> {
-    syslog::parse(text, context).unwrap_or_else(|| recover::recover(payload, context, scratch))
+impl Made {
+    fn dropped(error: ParseError) -> Self {
+        Self { error: Some(error), shed: Some(Shed::ParseError) }
+    }
+}
+
+struct Parser {
+    context: Context,
+    scratch: Scratch,
+    on_error: OnError,
+}
+
+impl Parser {
+    /// The parts of a message that Vector's source would keep, or what can be known of any other; none where such
+    /// a one is to be dropped.
+    fn parse<'a>(
+        &'a mut self,
+        text: &'a str,
+        payload: &'a [u8],
+        received: Timestamp,
+    ) -> Result<Parts<'a>, Made> {
+        self.context.calendar.turn_to(received);
+        let parts = syslog::parse(text, &self.context)
+            .unwrap_or_else(|| recover::recover(payload, &self.context, &mut self.scratch));
+        match (parts.error, self.on_error) {
+            (Some(error), OnError::Drop) => Err(Made::dropped(error)),
+            _ => Ok(parts),
+        }
+    }
 }
 
 /// The payload as text, with replacement characters where it is no UTF-8, as Vector's source reads it.

@@ -33,6 +33,20 @@ pub struct Parts<'a> {
     pub error: Option<ParseError>,
 }
 
+impl<'a> Parts<'a> {
+    /// The parts that are texts, each with the name that Vector gives it.
+    pub fn texts(&self) -> [(&'static str, Option<&'a str>); 6] {
+        [
+            ("hostname", self.hostname),
+            ("severity", self.severity),
+            ("facility", self.facility),
+            ("appname", self.appname),
+            ("msgid", self.msgid),
+            ("header", self.header),
+        ]
+    }
+}
+
 /// Why a datagram is no syslog message; a closed set, fit for a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum ParseError {

@@ -10,19 +10,14 @@ use crate::datagram::{Datagram, Timestamp};
 use crate::encode::Shape;
 
 /// The event of Vector's `socket` source.
-pub(super) fn socket_event(
-    shape: &Shape,
-    datagram: &Datagram<'_>,
-    received: Timestamp,
-    error: Option<ParseError>,
-) -> Value {
+pub(super) fn socket_event(shape: &Shape, datagram: &Datagram<'_>, received: Timestamp) -> Value {
     let mut event = ObjectMap::new();
     put(&mut event, "message", bytes(datagram.payload));
     put(&mut event, &shape.host_key, datagram.peer.ip().to_string().into());
     put(&mut event, &shape.port_key, Value::Integer(datagram.peer.port().into()));
     put(&mut event, "source_type", "socket".into());
     put(&mut event, "timestamp", time(received));
-    common(&mut event, shape, datagram, error);
+    common(&mut event, shape, datagram, None);
     Value::Object(event)
 }
 
@@ -36,15 +31,7 @@ pub(super) fn syslog_event(
     let mut event = ObjectMap::new();
     put(&mut event, "source_type", "syslog".into());
     put(&mut event, "message", bytes(parts.message));
-    let texts = [
-        ("hostname", parts.hostname),
-        ("severity", parts.severity),
-        ("facility", parts.facility),
-        ("appname", parts.appname),
-        ("msgid", parts.msgid),
-        ("header", parts.header),
-    ];
-    for (key, text) in texts {
+    for (key, text) in parts.texts() {
         if let Some(text) = text {
             put(&mut event, key, text.into());
         }

@@ -3,8 +3,8 @@
 use std::net::UdpSocket;
 use std::process::Command;
 
-use crate::support::process::{Ended, Process, binary};
-use crate::support::{free_tcp, free_udp, is_root, program, require};
+use crate::support::process::{Ended, Process, as_nobody, binary};
+use crate::support::{free_tcp, free_udp};
 
 fn fails(arguments: &[&str], code: i32, says: &[&str]) {
     assert_failure(&Process::start(arguments).end(), code, says);
@@ -57,24 +57,8 @@ fn a_taken_port_and_a_second_sluicegate_are_refused() {
 
 #[test]
 fn a_privileged_port_says_which_three_ways_there_are() {
-    let setpriv = program("setpriv");
-    if !require(is_root() && setpriv.is_some(), "root and setpriv, to become nobody") {
-        return;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let shared = directory.path().join("sluicegate");
-    std::fs::copy(binary(), &shared).unwrap();
-    use std::os::unix::fs::PermissionsExt;
-    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let mut command = Command::new(setpriv.unwrap());
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--inh-caps=-all",
-        "--bounding-set=-all",
-    ]);
-    command.arg(shared).args(["run", "--listen", "127.0.0.1:514", "--vector", "http://127.0.0.1:6000"]);
+    let arguments = ["run", "--listen", "127.0.0.1:514", "--vector", "http://127.0.0.1:6000"];
+    let Some((command, _directory)) = as_nobody(&arguments) else { return };
     let says = ["CAP_NET_BIND_SERVICE", "net.ipv4.ip_unprivileged_port_start=514", "5514"];
     assert_failure(&Process::spawn(command).end(), 1, &says);
 }

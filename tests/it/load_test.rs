@@ -1,13 +1,12 @@
 //! One flow at 100,000 messages a second, as three processes: every number arrives once, every worker has its share.
 
-use std::os::unix::fs::PermissionsExt;
 use std::process::Command;
 
 use serde_json::Value as Json;
 
-use crate::support::process::{Process, binary};
+use crate::support::process::{Process, as_nobody, binary};
 use crate::support::seccomp::forbid_steering;
-use crate::support::{free_tcp, free_udp, is_root, program, require};
+use crate::support::{free_tcp, free_udp};
 
 fn offer(target: &str, flows: &str) -> Json {
     Process::start(&["load", target, "--rate", "100000", "--seconds", "5", "--flows", flows]).end().json()
@@ -48,33 +47,12 @@ fn every_number_is_delivered_once_and_shares_are_even() {
 
 #[test]
 fn a_user_without_any_privilege_gets_the_same_spread() {
-    let setpriv = program("setpriv");
-    if !require(is_root() && setpriv.is_some(), "root and setpriv, to become nobody") {
-        return;
-    }
     let (listen, vector) = (free_udp(), free_tcp());
+    let (address, url) = (listen.to_string(), format!("http://{vector}"));
+    let options = ["--workers", "4", "--receive-buffer-bytes", "2GiB"];
+    let arguments = [&["run", "--listen", &address, "--vector", &url][..], &options].concat();
+    let Some((command, _directory)) = as_nobody(&arguments) else { return };
     let receive = Process::receive(vector, "--count");
-    // The build directory may be closed to others.
-    let directory = tempfile::tempdir().unwrap();
-    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
-    let program = directory.path().join("sluicegate");
-    std::fs::copy(binary(), &program).unwrap();
-    let mut command = Command::new(setpriv.unwrap());
-    command.args([
-        "--reuid=65534",
-        "--regid=65534",
-        "--clear-groups",
-        "--inh-caps=-all",
-        "--bounding-set=-all",
-    ]);
-    command.arg(program).args([
-        "run",
-        "--listen",
-        &listen.to_string(),
-        "--vector",
-        &format!("http://{vector}"),
-    ]);
-    command.args(["--workers", "4", "--receive-buffer-bytes", "2GiB"]);
     let mut run = Process::spawn(command);
     run.wait_for_log("listening");
     let sent = offer(&listen.to_string(), "1");

@@ -3,6 +3,7 @@
 use std::fs::File;
 use std::io::Read;
 use std::net::SocketAddr;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus, Stdio};
 
@@ -10,7 +11,7 @@ use rustix::process::{Pid, Signal, kill_process};
 use serde_json::Value as Json;
 use tempfile::TempDir;
 
-use super::wait_until;
+use super::{is_root, program, require, wait_until};
 
 pub struct Process {
     child: Child,
@@ -33,6 +34,29 @@ impl Ended {
 
 pub fn binary() -> PathBuf {
     env!("CARGO_BIN_EXE_sluicegate").into()
+}
+
+/// `sluicegate`, to be started as nobody and without any capability; none where this process cannot do that.
+pub fn as_nobody(arguments: &[&str]) -> Option<(Command, TempDir)> {
+    let setpriv = program("setpriv");
+    if !require(is_root() && setpriv.is_some(), "root and setpriv, to become nobody") {
+        return None;
+    }
+    // The build directory may be closed to others.
+    let directory = tempfile::tempdir().unwrap();
+    std::fs::set_permissions(directory.path(), PermissionsExt::from_mode(0o755)).unwrap();
+    let copy = directory.path().join("sluicegate");
+    std::fs::copy(binary(), &copy).unwrap();
+    let mut command = Command::new(setpriv?);
+    command.args([
+        "--reuid=65534",
+        "--regid=65534",
+        "--clear-groups",
+        "--inh-caps=-all",
+        "--bounding-set=-all",
+    ]);
+    command.arg(copy).args(arguments);
+    Some((command, directory))
 }
 
 impl Process {
