@@ -1,6 +1,5 @@
 //! `sluicegate bench`: what the pipeline costs here, beside what receiving alone costs.
 
-use std::io::{self, Write};
 use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -8,9 +7,9 @@ use std::thread;
 
 use serde::Serialize;
 
-use super::{Failure, Signals, options::ReceiveOptions, print_json, runtime, table::grouped};
+use super::{Failure, Signals, print, print_json, runtime, table::grouped};
 use crate::bench::{self, Machine, Offer, Outcome};
-use crate::config::usable_cores;
+use crate::config::{Listener, usable_cores};
 use crate::receive::Discard;
 
 #[derive(Debug, clap::Args)]
@@ -59,25 +58,20 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
     };
     let mut report =
         Report { machine: Machine::here(), offer, options: args.options.clone(), outcomes: vec![] };
-    say(&heading(&report))?;
+    print(&heading(&report))?;
     // The kinds take turns, so that whatever else the machine does falls on both.
     for _ in 0..args.runs {
         for outcome in [bench::discard(&offer), bench::pipeline(&offer, &args.options)] {
             let outcome = outcome.map_err(Failure::failed)?;
-            say(&line(&outcome))?;
+            print(&line(&outcome))?;
             report.outcomes.push(outcome);
         }
     }
-    say(&ratio(&report))?;
+    print(&ratio(&report))?;
     let Some(path) = &args.report else { return Ok(()) };
     let json = serde_json::to_vec_pretty(&report).map_err(Failure::failed)?;
     std::fs::write(path, json)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{text}")
-        .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))
 }
 
 fn heading(report: &Report) -> String {
@@ -140,8 +134,9 @@ fn ratio(report: &Report) -> String {
 pub(super) struct DiscardArgs {
     /// Address and UDP port
     address: SocketAddr,
-    #[command(flatten)]
-    receive: ReceiveOptions,
+    /// Receive threads
+    #[arg(long, value_name = "N", default_value_t = usable_cores())]
+    workers: usize,
 }
 
 #[derive(Debug, Serialize)]
@@ -151,7 +146,7 @@ struct Discarded {
 }
 
 pub(super) fn discard(args: &DiscardArgs) -> Result<(), Failure> {
-    let listener = args.receive.listener(args.address);
+    let listener = Listener { workers: args.workers, ..Listener::new(args.address) };
     let discard = Arc::new(Discard::open(&listener).map_err(Failure::failed)?);
     let threads: Vec<_> = (0..listener.workers)
         .map(|worker| {

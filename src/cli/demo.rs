@@ -1,14 +1,14 @@
 //! `sluicegate demo`: load, sidecar and receiver in one process, ending with the books.
 
 use std::future::pending;
-use std::io::{self, Write};
+use std::io;
 use std::net::{SocketAddr, UdpSocket};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::PipelineOptions;
+use super::flags::{Flags, Inner};
 use super::table::{grouped, percent, row};
-use super::{Failure, load, runtime};
+use super::{Failure, load, print, runtime};
 use crate::books::{Report, per_event, process_cpu_us};
 use crate::config::{Endpoint, units};
 use crate::load::{Load, Sent, Until};
@@ -27,7 +27,7 @@ pub(super) struct Args {
     #[arg(long, value_name = "BYTES", default_value_t = 1_100)]
     size: usize,
     #[command(flatten)]
-    pipeline: PipelineOptions,
+    flags: Flags<Inner>,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -55,12 +55,12 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
     };
     let load = load.checked().map_err(Failure::usage)?;
     let endpoint = Endpoint { host: "127.0.0.1".into(), port };
-    let config = args.pipeline.config(&[address], vec![endpoint])?;
+    let config = args.flags.config_between(Some(address), endpoint)?;
 
     let counter = Arc::new(Counter::default());
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&counter), pending()));
     let pipeline = Pipeline::start(&config).map_err(Failure::failed)?;
-    say(&format!(
+    print(&format!(
         "\none flow (one address, one port) of {} messages a second, {} bytes each, for {} s …\n",
         grouped(args.rate as u64),
         grouped(args.size as u64),
@@ -71,17 +71,12 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
     let report = pipeline.stop(config.shutdown_timeout, pending()).await;
     let cpu = per_event(process_cpu_us() - cpu, sent.sent);
     serving.abort();
-    say(&table(&sent, &report, &counter.received(), cpu))
+    print(&table(&sent, &report, &counter.received(), cpu))
 }
 
 /// A port that is free now; the pipeline says so if somebody takes it meanwhile.
 fn free_udp_address() -> io::Result<SocketAddr> {
     UdpSocket::bind("127.0.0.1:0")?.local_addr()
-}
-
-fn say(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{text}")
-        .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))
 }
 
 fn table(sent: &Sent, report: &Report, received: &Received, cpu: f64) -> String {

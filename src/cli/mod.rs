@@ -3,9 +3,10 @@
 //! Exit codes: 0 clean, 1 failed, 2 bad usage or configuration. Results go to stdout, logs and errors to stderr.
 
 mod bench;
+mod config;
 mod demo;
+mod flags;
 mod load;
-mod options;
 mod parse;
 mod receive;
 mod run;
@@ -39,6 +40,8 @@ enum Command {
     Receive(receive::Args),
     /// Show what becomes of messages: datagrams in, events out
     Parse(parse::Args),
+    /// Show the effective configuration, every key with its comment
+    Config(config::Args),
     /// Measure the pipeline, each stage a process of its own
     Bench(bench::Args),
     /// Receive UDP and throw it away: what receiving alone costs
@@ -80,6 +83,7 @@ pub fn main() -> ExitCode {
         Command::Load(args) => load::run(&args),
         Command::Receive(args) => receive::run(&args),
         Command::Parse(args) => parse::run(&args),
+        Command::Config(args) => config::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Discard(args) => bench::discard(&args),
     };
@@ -101,8 +105,11 @@ fn one_line(error: &clap::Error) -> String {
 }
 
 fn print_json(value: &impl Serialize) -> Result<(), Failure> {
-    let line = serde_json::to_string(value).map_err(Failure::failed)?;
-    writeln!(io::stdout(), "{line}")
+    print(&serde_json::to_string(value).map_err(Failure::failed)?)
+}
+
+fn print(text: &str) -> Result<(), Failure> {
+    writeln!(io::stdout(), "{text}")
         .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))
 }
 

@@ -12,7 +12,7 @@ use prost::Message;
 use serde_json::{Value as Json, json};
 
 use super::Failure;
-use super::options::ParseOptions;
+use super::flags::{Flags, Parsing};
 use crate::datagram::{Datagram, Timestamp};
 use crate::parse::{EventMaker, EventSink};
 use crate::proto::vector::PushEventsRequest;
@@ -21,7 +21,7 @@ use crate::receiver::event_to_json;
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
     #[command(flatten)]
-    parse: ParseOptions,
+    flags: Flags<Parsing>,
     /// When the datagrams are received [default: now]
     #[arg(long, value_name = "RFC3339", value_parser = time)]
     now: Option<Timestamp>,
@@ -57,7 +57,7 @@ impl EventSink for Events {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let mut maker = EventMaker::new(&args.parse.options()?);
+    let mut maker = EventMaker::new(&args.flags.parse_options()?);
     let mut out = BufWriter::new(io::stdout().lock());
     let mut feed = |name: &str, input: &mut dyn BufRead| -> Result<(), Failure> {
         let mut line = Vec::new();

@@ -2,11 +2,10 @@
 
 use std::future::pending;
 use std::io;
-use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::options::PipelineOptions;
+use super::flags::{All, Flags};
 use super::{Failure, Signals, print_json, runtime};
 use crate::config::{Config, Endpoint};
 use crate::pipeline::Pipeline;
@@ -17,23 +16,17 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
-    /// Address and UDP port to listen on, such as [::]:5514; may be repeated
-    #[arg(long, value_name = "ADDR", required = true)]
-    listen: Vec<SocketAddr>,
-    /// A Vector source to push to, such as http://127.0.0.1:6000; may be repeated
-    #[arg(long, value_name = "URL", required_unless_present = "stdout")]
-    vector: Vec<Endpoint>,
     /// Push to an embedded receiver that prints one JSON object a line
-    #[arg(long, conflicts_with = "vector")]
+    #[arg(long)]
     stdout: bool,
     #[command(flatten)]
-    pipeline: PipelineOptions,
+    flags: Flags<All>,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
     let embedded = Endpoint { host: "127.0.0.1".into(), port: 0 };
-    let endpoints = if args.stdout { vec![embedded] } else { args.vector.clone() };
-    let config = args.pipeline.config(&args.listen, endpoints)?;
+    let config =
+        if args.stdout { args.flags.config_between(None, embedded)? } else { args.flags.config()? };
     let runtime = runtime()?;
     let result = runtime.block_on(async {
         if args.stdout { run_to_stdout(config).await } else { run_until_signal(&config, pending()).await }

@@ -1,10 +1,16 @@
 //! What a running sluicegate is told, already valid: later code cannot hold a wrong one.
 //!
 //! Names and defaults are those of the configuration file's contract; where Vector has the option, its name
-//! is Vector's. In: command-line values. Out: [`Config`], or every problem that was found.
+//! is Vector's. In: a file and flags, collected in a [`Draft`]. Out: [`Config`], or every problem that was found.
 
+mod draft;
+mod file;
+pub mod keys;
+pub mod show;
 pub mod units;
 pub mod variables;
+
+pub use draft::Draft;
 
 use std::net::SocketAddr;
 use std::thread::available_parallelism;
@@ -124,10 +130,23 @@ pub struct Endpoint {
     pub port: u16,
 }
 
-/// Something a person has to change; says what.
-#[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("{0}")]
-pub struct Invalid(pub String);
+/// Something a person has to change.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Invalid {
+    /// Its place in the file, such as `listeners[0].workers`.
+    pub path: String,
+    /// What is wrong and what to write instead.
+    pub problem: String,
+}
+
+impl std::fmt::Display for Invalid {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        match keys::flag_of(&self.path) {
+            Some(flag) => write!(f, "{} (--{flag}): {}", self.path, self.problem),
+            None => write!(f, "{}: {}", self.path, self.problem),
+        }
+    }
+}
 
 impl Default for Batch {
     fn default() -> Self {
@@ -177,49 +196,34 @@ impl Config {
     /// # Errors
     /// One [`Invalid`] for each finding.
     pub fn checked(self) -> Result<Self, Vec<Invalid>> {
-        let mut found = Vec::new();
-        let mut refuse = |wrong: bool, why: String| {
-            if wrong {
-                found.push(Invalid(why));
-            }
-        };
-        refuse(
-            self.listeners.is_empty(),
-            "nowhere to listen: give --listen, such as --listen '[::]:5514'".into(),
-        );
-        refuse(
-            self.vector.endpoints.is_empty(),
-            "nowhere to push: give --vector http://HOST:6000, or --stdout".into(),
-        );
-        for (i, listener) in self.listeners.iter().enumerate() {
+        let mut check = Check::default();
+        let nowhere = "nowhere to listen: name an address, such as [::]:5514";
+        check.that(!self.listeners.is_empty(), "listeners[].address", nowhere);
+        let nowhere = "nowhere to push: name a Vector, such as http://127.0.0.1:6000, or give `run` --stdout";
+        check.that(!self.vector.endpoints.is_empty(), "vector.endpoints", nowhere);
+        for (at, listener) in self.listeners.iter().enumerate() {
+            let path = |name: &str| format!("listeners[{at}].{name}");
             let address = listener.address;
-            refuse(
-                address.port() == 0,
-                format!("--listen {address}: port 0 would be a random one; name a port"),
+            check.that(address.port() != 0, &path("address"), "port 0 would be a random one; name a port");
+            let twice = self.listeners[..at].iter().any(|other| other.address == address);
+            check.that(
+                !twice,
+                &path("address"),
+                &format!("{address} is there twice: give each address once"),
             );
-            let twice = self.listeners[..i].iter().any(|other| other.address == address);
-            refuse(twice, format!("--listen {address} is there twice: give each address once"));
-            in_range("--workers", listener.workers, 1, MAX_WORKERS, &mut refuse);
-            in_range("--max-length", listener.max_length, 1, MAX_DATAGRAM, &mut refuse);
-            in_range("--receive-buffer-bytes", listener.receive_buffer_bytes, 4_096, 1 << 40, &mut refuse);
+            check.range(&path("workers"), listener.workers, 1, MAX_WORKERS);
+            check.range(&path("max_length"), listener.max_length, 1, MAX_DATAGRAM);
+            check.range(&path("receive_buffer_bytes"), listener.receive_buffer_bytes, 4_096, 1 << 40);
         }
-        in_range("--batch-max-bytes", self.batch.max_bytes, 1_024, MAX_REQUEST, &mut refuse);
-        in_range("--batch-max-events", self.batch.max_events, 1, 1_000_000, &mut refuse);
-        in_range("--buffer-max-bytes", self.buffer.max_bytes, 1, usize::MAX, &mut refuse);
-        in_range("--connections", self.vector.connections, 1, 1_024, &mut refuse);
-        in_range("--streams", self.vector.streams, 1, 1_024, &mut refuse);
-        let day = Duration::from_secs(86_400);
-        refuse(self.batch.timeout > day, "--batch-timeout is more than a day: try 200ms".into());
-        refuse(self.vector.request_timeout > day, "--request-timeout is more than a day: try 60s".into());
-        refuse(
-            self.batch.timeout.is_zero(),
-            "--batch-timeout 0 would push each datagram alone: try 200ms".into(),
-        );
-        refuse(
-            self.vector.request_timeout.is_zero(),
-            "--request-timeout 0 would fail each request: try 60s".into(),
-        );
-        if found.is_empty() { Ok(self) } else { Err(found) }
+        check.range("batch.max_bytes", self.batch.max_bytes, 1_024, MAX_REQUEST);
+        check.range("batch.max_events", self.batch.max_events, 1, 1_000_000);
+        check.range("buffer.max_bytes", self.buffer.max_bytes, 1, usize::MAX);
+        check.range("vector.connections", self.vector.connections, 1, 1_024);
+        check.range("vector.streams", self.vector.streams, 1, 1_024);
+        check.lasts("batch.timeout_secs", self.batch.timeout);
+        check.lasts("vector.request.timeout_secs", self.vector.request_timeout);
+        check.lasts("vector.request.retry_initial_backoff_secs", self.vector.retry_initial_backoff);
+        if check.found.is_empty() { Ok(self) } else { Err(check.found) }
     }
 
     /// Workers of all listeners.
@@ -256,18 +260,40 @@ impl Config {
     }
 }
 
-fn in_range(flag: &str, value: usize, low: usize, high: usize, refuse: &mut impl FnMut(bool, String)) {
-    let wrong = value < low || value > high;
-    refuse(wrong, format!("{flag} {value} is out of range: give {low} to {high}"));
+#[derive(Default)]
+struct Check {
+    found: Vec<Invalid>,
+}
+
+impl Check {
+    fn that(&mut self, right: bool, path: &str, problem: &str) {
+        if !right {
+            self.found.push(Invalid { path: path.to_owned(), problem: problem.to_owned() });
+        }
+    }
+
+    fn range(&mut self, path: &str, value: usize, low: usize, high: usize) {
+        let right = (low..=high).contains(&value);
+        self.that(right, path, &format!("{value} is out of range: give {low} to {high}"));
+    }
+
+    fn lasts(&mut self, path: &str, time: Duration) {
+        const DAY: Duration = Duration::from_secs(86_400);
+        let right = !time.is_zero() && time <= DAY;
+        self.that(
+            right,
+            path,
+            &format!("{} s is out of range: give more than 0 and a day at the most", time.as_secs_f64()),
+        );
+    }
 }
 
 impl std::str::FromStr for Endpoint {
-    type Err = Invalid;
+    type Err = String;
 
-    fn from_str(text: &str) -> Result<Self, Invalid> {
-        let invalid = |why: &str| {
-            Invalid(format!("`{text}` is no Vector endpoint: {why}, such as http://127.0.0.1:6000"))
-        };
+    fn from_str(text: &str) -> Result<Self, String> {
+        let invalid =
+            |why: &str| format!("`{text}` is no Vector endpoint: {why}, such as http://127.0.0.1:6000");
         let uri: http::Uri = text.parse().map_err(|_| invalid("write a URL"))?;
         match uri.scheme_str() {
             Some("http") => {}

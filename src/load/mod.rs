@@ -19,7 +19,7 @@ use std::time::{Duration, Instant};
 use serde::Serialize;
 
 use crate::books::{per_event, process_cpu_us};
-use crate::config::{Invalid, MAX_DATAGRAM};
+use crate::config::MAX_DATAGRAM;
 use messages::Messages;
 use sender::Sender;
 
@@ -79,10 +79,10 @@ impl Load {
     ///
     /// # Errors
     /// What is out of range, and the range.
-    pub fn checked(self) -> Result<Self, Invalid> {
+    pub fn checked(self) -> Result<Self, String> {
         let in_range = |flag: &str, value: f64, low: f64, high: f64| match (low..=high).contains(&value) {
             true => Ok(()),
-            false => Err(Invalid(format!("{flag} {value} is out of range: give {low} to {high}"))),
+            false => Err(format!("{flag} {value} is out of range: give {low} to {high}")),
         };
         in_range("--rate", self.rate.unwrap_or(1.0), 0.001, 1e8)?;
         in_range("--size", self.size as f64, MIN_SIZE as f64, MAX_DATAGRAM as f64)?;

@@ -17,7 +17,10 @@ static FAILED: Occasionally = Occasionally::new();
 
 /// A compiled program, shared by all workers.
 #[derive(Clone)]
-pub struct Program(Arc<Compiled>);
+pub struct Program {
+    name: String,
+    compiled: Arc<Compiled>,
+}
 
 /// Why a program does not compile: VRL's own diagnostic.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -25,13 +28,18 @@ pub struct Program(Arc<Compiled>);
 pub struct ProgramError(pub String);
 
 impl Program {
-    /// Compiles a program with all of VRL's standard library that needs no network.
+    /// Where it came from.
+    pub fn name(&self) -> &str {
+        &self.name
+    }
+
+    /// Compiles a program, called `name`, with all of VRL's standard library that needs no network.
     ///
     /// # Errors
     /// VRL's diagnostic, with the place in the source.
-    pub fn compile(source: &str) -> Result<Self, ProgramError> {
+    pub fn compile(name: &str, source: &str) -> Result<Self, ProgramError> {
         match vrl::compiler::compile(source, &vrl::stdlib::all()) {
-            Ok(compiled) => Ok(Self(Arc::new(compiled.program))),
+            Ok(compiled) => Ok(Self { name: name.to_owned(), compiled: Arc::new(compiled.program) }),
             Err(diagnostics) => Err(ProgramError(Formatter::new(source, diagnostics).to_string())),
         }
     }
@@ -39,7 +47,7 @@ impl Program {
 
 impl fmt::Debug for Program {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str("Program")
+        f.debug_tuple("Program").field(&self.name).finish()
     }
 }
 
@@ -72,7 +80,7 @@ impl Runner {
     pub(super) fn run(&mut self, event: Value) -> Ran {
         let metadata = Value::Object(Default::default());
         let mut target = TargetValue { value: event, metadata, secrets: Secrets::new() };
-        let result = self.runtime.resolve(&mut target, &self.program.0, &self.timezone);
+        let result = self.runtime.resolve(&mut target, &self.program.compiled, &self.timezone);
         self.runtime.clear();
         match result {
             Ok(_) => Ran::Events(match target.value {

@@ -29,7 +29,7 @@ fn mistakes_are_answered_with_one_line_that_says_what_to_do() {
     fails(&run(&["--listen", "127.0.0.1:0"]), 2, &["name a port"]);
     fails(&run(&["--listen", "192.0.2.1:5514"]), 1, &["192.0.2.1", "ip addr"]);
     fails(&run(&["--listen", "127.0.0.1:5514", "--bogus"]), 2, &["--bogus", "--help"]);
-    fails(&run(&["--listen", "127.0.0.1:5514", "--workers", "0"]), 2, &["--workers 0", "1 to 256"]);
+    fails(&run(&["--listen", "127.0.0.1:5514", "--workers", "0"]), 2, &["--workers", "1 to 256"]);
     fails(&run(&["--listen", "127.0.0.1:5514", "--steering", "random"]), 2, &["spread, flow, cpu"]);
     fails(&run(&["--listen", "127.0.0.1:5514", "--batch-max-bytes", "64MB"]), 2, &["--batch-max-bytes"]);
     fails(&["run", "--listen", "127.0.0.1:5514"], 2, &["--vector"]);

@@ -6,6 +6,7 @@ mod support;
 
 mod against_vrl;
 mod cli;
+mod configuration;
 mod documents;
 mod events;
 mod faults;

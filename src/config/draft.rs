@@ -1,0 +1,136 @@
+//! A configuration in the making: from the file, then from flags, every problem kept.
+
+use std::net::{Ipv6Addr, SocketAddr};
+use std::path::{Path, PathBuf};
+use std::time::Duration;
+
+use serde_json::Value;
+
+use super::keys::{self, Key};
+use super::{Batch, Buffer, Config, Invalid, Listener, Vector};
+use crate::parse::{Options, Program};
+
+/// What is known so far, and what was wrong.
+#[derive(Debug)]
+pub struct Draft {
+    pub(super) config: Config,
+    pub(super) program: Option<PathBuf>,
+    /// The listener that a listener's key means; every one when none.
+    listener: Option<usize>,
+    found: Vec<Invalid>,
+}
+
+impl Default for Draft {
+    fn default() -> Self {
+        let config = Config {
+            listeners: Vec::new(),
+            parse: Options::default(),
+            batch: Batch::default(),
+            buffer: Buffer::default(),
+            vector: Vector::default(),
+            shutdown_timeout: Duration::from_secs(30),
+        };
+        Self { config, program: None, listener: None, found: Vec::new() }
+    }
+}
+
+impl Draft {
+    /// A draft that begins with a file.
+    pub fn read(path: &Path) -> Self {
+        let mut draft = Self::default();
+        super::file::read(path, &mut draft);
+        draft
+    }
+
+    /// The defaults, with one listener to show a listener's.
+    pub fn shown_defaults() -> Config {
+        let mut draft = Self::default();
+        draft.add_listener(None);
+        draft.config
+    }
+
+    /// Makes a listener's keys mean the listener by this number; every one when none.
+    pub fn for_listener(&mut self, at: Option<usize>) {
+        self.listener = at;
+    }
+
+    /// Adds a listener with defaults for what is not said of it.
+    pub fn add_listener(&mut self, address: Option<SocketAddr>) {
+        let nowhere = SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 0);
+        self.config.listeners.push(Listener::new(address.unwrap_or(nowhere)));
+    }
+
+    /// Forgets the listeners of the file, for those of the command line.
+    pub fn forget_listeners(&mut self) {
+        self.config.listeners.clear();
+    }
+
+    /// Sets the endpoints, for commands that bring their own receiver.
+    pub fn set_endpoints(&mut self, endpoints: Vec<super::Endpoint>) {
+        self.config.vector.endpoints = endpoints;
+    }
+
+    /// Sets a key; `path` is its place in the file, with a listener's number.
+    pub fn set(&mut self, key: &Key, path: &str, value: &Value) {
+        if let Err(problem) = (key.set)(self, value) {
+            self.refuse(path, problem);
+        }
+    }
+
+    /// Keeps a problem.
+    pub fn refuse(&mut self, path: &str, problem: impl std::fmt::Display) {
+        self.found.push(Invalid { path: path.to_owned(), problem: problem.to_string() });
+    }
+
+    pub(super) fn each_listener(&mut self, mut change: impl FnMut(&mut Listener)) {
+        match self.listener {
+            Some(at) => self.config.listeners.get_mut(at).into_iter().for_each(change),
+            None => self.config.listeners.iter_mut().for_each(&mut change),
+        }
+    }
+
+    /// Compiles the program and checks what has to fit together.
+    ///
+    /// # Errors
+    /// Every problem that was found.
+    pub fn finish(mut self) -> Result<Config, Vec<Invalid>> {
+        self.compile();
+        let (config, more) = match self.config.checked() {
+            Ok(config) => (Some(config), Vec::new()),
+            Err(found) => (None, found),
+        };
+        // A key whose value could not be read is not also told that it has none.
+        let refused = |path: &str| {
+            self.found.iter().any(|found| keys::key_at(&found.path).is_some_and(|key| key.path == path))
+        };
+        let more: Vec<_> = more
+            .into_iter()
+            .filter(|m| !keys::key_at(&m.path).is_some_and(|key| refused(key.path)))
+            .collect();
+        match config.filter(|_| self.found.is_empty()) {
+            Some(config) => Ok(config),
+            None => Err([self.found, more].concat()),
+        }
+    }
+
+    /// The part that says what becomes of a datagram.
+    ///
+    /// # Errors
+    /// Every problem that was found in it.
+    pub fn finish_parse(mut self) -> Result<Options, Vec<Invalid>> {
+        self.compile();
+        if self.found.is_empty() { Ok(self.config.parse) } else { Err(self.found) }
+    }
+
+    fn compile(&mut self) {
+        let Some(path) = self.program.take() else { return };
+        let place = "parse.program";
+        match std::fs::read_to_string(&path) {
+            Err(error) => self.refuse(place, format!("cannot read {}: {error}", path.display())),
+            Ok(source) => match Program::compile(&path.display().to_string(), &source) {
+                Ok(program) => self.config.parse.program = Some(program),
+                Err(error) => self.refuse(place, error),
+            },
+        }
+    }
+}

@@ -1,0 +1,355 @@
+//! Every option, once: its place in the file, its flag, its meaning, how it is read and how it is shown.
+//!
+//! Flags, environment variables, the file, `sluicegate config` and its schema all come from this table, so none can
+//! know what another does not.
+
+use std::net::SocketAddr;
+use std::path::PathBuf;
+use std::time::Duration;
+
+use clap::ValueEnum;
+use serde_json::{Map, Value, json};
+
+use super::draft::Draft;
+use super::{Config, Steering, WhenFull, units};
+use crate::parse::{Mode, OnError};
+
+/// One option.
+#[derive(Debug)]
+pub struct Key {
+    /// Its place in the file; `listeners[].` stands for each listener.
+    pub path: &'static str,
+    /// Its flag, without the dashes.
+    pub flag: &'static str,
+    /// What it holds.
+    pub kind: Kind,
+    /// What it does, in a line.
+    pub help: &'static str,
+    pub(super) set: fn(&mut Draft, &Value) -> Result<(), String>,
+    /// Its value in a configuration; of the listener by this number, where it is a listener's.
+    pub show: fn(&Config, usize) -> Value,
+}
+
+/// What an option holds.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Kind {
+    /// Text; the word stands for it in `--help`.
+    Text(&'static str),
+    /// A whole number.
+    Integer,
+    /// Bytes: a number, or one with a unit.
+    Size,
+    /// Seconds: a number, or one with a unit.
+    Time,
+    /// Yes or no.
+    Switch,
+    /// One of these words.
+    Choice(&'static [&'static str]),
+    /// A list of texts; the word stands for one in `--help`.
+    Texts(&'static str),
+    /// Names and texts.
+    Table(&'static str),
+}
+
+/// Every option, in the order in which they are shown.
+pub const KEYS: &[Key] = &[
+    Key {
+        path: "listeners[].address",
+        flag: "listen",
+        kind: Kind::Text("ADDR"),
+        help: "Address and UDP port to listen on, such as [::]:5514; the flag may be repeated",
+        set: |draft, value| text(value).and_then(address).map(|a| draft.each_listener(|l| l.address = a)),
+        show: |config, at| json!(config.listeners[at].address.to_string()),
+    },
+    Key {
+        path: "listeners[].workers",
+        flag: "workers",
+        kind: Kind::Integer,
+        help: "Threads and sockets for each address; by default one for each usable core",
+        set: |draft, value| integer(value).map(|n| draft.each_listener(|l| l.workers = n)),
+        show: |config, at| json!(config.listeners[at].workers),
+    },
+    Key {
+        path: "listeners[].steering",
+        flag: "steering",
+        kind: Kind::Choice(&["spread", "flow", "cpu"]),
+        help: "Which worker gets a datagram: `spread` uses every core for one flow, `flow` keeps each sender's order",
+        set: |draft, value| choice::<Steering>(value).map(|s| draft.each_listener(|l| l.steering = s)),
+        show: |config, at| json!(config.listeners[at].steering),
+    },
+    Key {
+        path: "listeners[].receive_buffer_bytes",
+        flag: "receive-buffer-bytes",
+        kind: Kind::Size,
+        help: "Kernel receive buffer of each address, over all its sockets",
+        set: |draft, value| size(value).map(|n| draft.each_listener(|l| l.receive_buffer_bytes = n)),
+        show: |config, at| shown_size(config.listeners[at].receive_buffer_bytes),
+    },
+    Key {
+        path: "listeners[].max_length",
+        flag: "max-length",
+        kind: Kind::Size,
+        help: "Longest datagram taken; longer ones are counted and discarded",
+        set: |draft, value| size(value).map(|n| draft.each_listener(|l| l.max_length = n)),
+        show: |config, at| shown_size(config.listeners[at].max_length),
+    },
+    Key {
+        path: "parse.mode",
+        flag: "parse",
+        kind: Kind::Choice(&["none", "syslog"]),
+        help: "What to make of a datagram: the event of Vector's `socket` source, or of its `syslog` source",
+        set: |draft, value| choice::<Mode>(value).map(|mode| draft.config.parse.mode = mode),
+        show: |config, _| json!(config.parse.mode),
+    },
+    Key {
+        path: "parse.program",
+        flag: "program",
+        kind: Kind::Text("FILE"),
+        help: "A VRL program that every event goes through, after parsing",
+        set: |draft, value| {
+            text(value)
+                .map(|path| draft.program = Some(PathBuf::from(path)).filter(|p| !p.as_os_str().is_empty()))
+        },
+        show: |config, _| json!(config.parse.program.as_ref().map_or("", |program| program.name())),
+    },
+    Key {
+        path: "parse.on_error",
+        flag: "on-error",
+        kind: Kind::Choice(&["keep", "drop"]),
+        help: "What does not parse: keep it with `parse_error`, or drop and count it",
+        set: |draft, value| choice::<OnError>(value).map(|on_error| draft.config.parse.on_error = on_error),
+        show: |config, _| json!(config.parse.on_error),
+    },
+    Key {
+        path: "parse.keep_raw",
+        flag: "keep-raw",
+        kind: Kind::Switch,
+        help: "Send the untouched datagram along as `raw`",
+        set: |draft, value| switch(value).map(|keep| draft.config.parse.shape.keep_raw = keep),
+        show: |config, _| json!(config.parse.shape.keep_raw),
+    },
+    Key {
+        path: "parse.timezone",
+        flag: "timezone",
+        kind: Kind::Text("TZ"),
+        help: "Zone of dates without one: `local`, or a name such as Europe/Berlin",
+        set: |draft, value| text(value)?.parse().map(|zone| draft.config.parse.timezone = zone),
+        show: |config, _| json!(config.parse.timezone.to_string()),
+    },
+    Key {
+        path: "parse.host_key",
+        flag: "host-key",
+        kind: Kind::Text("NAME"),
+        help: "Name of the host field; empty leaves it out",
+        set: |draft, value| text(value).map(|name| draft.config.parse.shape.host_key = name.to_owned()),
+        show: |config, _| json!(config.parse.shape.host_key),
+    },
+    Key {
+        path: "parse.port_key",
+        flag: "port-key",
+        kind: Kind::Text("NAME"),
+        help: "Name of the port field (mode `none`); empty leaves it out",
+        set: |draft, value| text(value).map(|name| draft.config.parse.shape.port_key = name.to_owned()),
+        show: |config, _| json!(config.parse.shape.port_key),
+    },
+    Key {
+        path: "parse.fields",
+        flag: "field",
+        kind: Kind::Table("NAME=VALUE"),
+        help: "Fields for every event, such as node=${NODE_NAME}; the flag may be repeated",
+        set: |draft, value| fields(value).map(|fields| draft.config.parse.shape.fields = fields),
+        show: |config, _| {
+            let fields = config.parse.shape.fields.iter().map(|(name, value)| (name.clone(), json!(value)));
+            Value::Object(fields.collect::<Map<_, _>>())
+        },
+    },
+    Key {
+        path: "batch.max_bytes",
+        flag: "batch-max-bytes",
+        kind: Kind::Size,
+        help: "A batch closes at this size",
+        set: |draft, value| size(value).map(|n| draft.config.batch.max_bytes = n),
+        show: |config, _| shown_size(config.batch.max_bytes),
+    },
+    Key {
+        path: "batch.max_events",
+        flag: "batch-max-events",
+        kind: Kind::Integer,
+        help: "A batch closes at this many events",
+        set: |draft, value| integer(value).map(|n| draft.config.batch.max_events = n),
+        show: |config, _| json!(config.batch.max_events),
+    },
+    Key {
+        path: "batch.timeout_secs",
+        flag: "batch-timeout",
+        kind: Kind::Time,
+        help: "A batch closes at this age",
+        set: |draft, value| time(value).map(|time| draft.config.batch.timeout = time),
+        show: |config, _| shown_time(config.batch.timeout),
+    },
+    Key {
+        path: "buffer.max_bytes",
+        flag: "buffer-max-bytes",
+        kind: Kind::Size,
+        help: "Memory for batches that wait to be pushed",
+        set: |draft, value| size(value).map(|n| draft.config.buffer.max_bytes = n),
+        show: |config, _| shown_size(config.buffer.max_bytes),
+    },
+    Key {
+        path: "buffer.when_full",
+        flag: "when-full",
+        kind: Kind::Choice(&["block", "drop_newest"]),
+        help: "When that is full: stop reading, or shed new batches",
+        set: |draft, value| {
+            choice::<WhenFull>(value).map(|when_full| draft.config.buffer.when_full = when_full)
+        },
+        show: |config, _| json!(config.buffer.when_full),
+    },
+    Key {
+        path: "vector.endpoints",
+        flag: "vector",
+        kind: Kind::Texts("URL"),
+        help: "Vector sources to push to, such as http://127.0.0.1:6000; the flag may be repeated",
+        set: |draft, value| {
+            let endpoints: Result<_, String> = texts(value)?.iter().map(|url| url.parse()).collect();
+            endpoints.map(|endpoints| draft.config.vector.endpoints = endpoints)
+        },
+        show: |config, _| {
+            config.vector.endpoints.iter().map(|endpoint| json!(endpoint.to_string())).collect()
+        },
+    },
+    Key {
+        path: "vector.connections",
+        flag: "connections",
+        kind: Kind::Integer,
+        help: "HTTP/2 connections to each Vector",
+        set: |draft, value| integer(value).map(|n| draft.config.vector.connections = n),
+        show: |config, _| json!(config.vector.connections),
+    },
+    Key {
+        path: "vector.streams",
+        flag: "streams",
+        kind: Kind::Integer,
+        help: "Requests in flight on each connection",
+        set: |draft, value| integer(value).map(|n| draft.config.vector.streams = n),
+        show: |config, _| json!(config.vector.streams),
+    },
+    Key {
+        path: "vector.request.timeout_secs",
+        flag: "request-timeout",
+        kind: Kind::Time,
+        help: "Deadline of a request",
+        set: |draft, value| time(value).map(|time| draft.config.vector.request_timeout = time),
+        show: |config, _| shown_time(config.vector.request_timeout),
+    },
+    Key {
+        path: "vector.request.retry_initial_backoff_secs",
+        flag: "retry-initial-backoff",
+        kind: Kind::Time,
+        help: "First pause after a failure; it doubles up to 5 s",
+        set: |draft, value| time(value).map(|time| draft.config.vector.retry_initial_backoff = time),
+        show: |config, _| shown_time(config.vector.retry_initial_backoff),
+    },
+    Key {
+        path: "shutdown.timeout_secs",
+        flag: "shutdown-timeout",
+        kind: Kind::Time,
+        help: "How long a stop may wait for acknowledgements",
+        set: |draft, value| time(value).map(|time| draft.config.shutdown_timeout = time),
+        show: |config, _| shown_time(config.shutdown_timeout),
+    },
+];
+
+/// The key at a place of the file; a listener's number does not matter.
+pub fn key_at(path: &str) -> Option<&'static Key> {
+    let (before, after) = match (path.find('['), path.find(']')) {
+        (Some(open), Some(close)) => (path.get(..=open)?, path.get(close..)?),
+        _ => (path, ""),
+    };
+    KEYS.iter().find(|key| key.path.strip_prefix(before) == Some(after))
+}
+
+/// The flag of the key at a place of the file.
+pub fn flag_of(path: &str) -> Option<&'static str> {
+    key_at(path).map(|key| key.flag)
+}
+
+fn text(value: &Value) -> Result<&str, String> {
+    value.as_str().ok_or_else(|| format!("`{value}` is no text: put it in quotes"))
+}
+
+fn address(text: &str) -> Result<SocketAddr, String> {
+    text.parse()
+        .map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 0.0.0.0:5514 or [::]:5514"))
+}
+
+fn integer(value: &Value) -> Result<usize, String> {
+    let number = match value {
+        Value::String(text) => text.parse().ok(),
+        other => other.as_u64().and_then(|n| usize::try_from(n).ok()),
+    };
+    number.ok_or_else(|| format!("`{}` is no whole number", bare(value)))
+}
+
+fn size(value: &Value) -> Result<usize, String> {
+    units::bytes(&bare(value))
+}
+
+fn time(value: &Value) -> Result<Duration, String> {
+    units::duration(&bare(value))
+}
+
+fn switch(value: &Value) -> Result<bool, String> {
+    match bare(value).as_str() {
+        "true" => Ok(true),
+        "false" => Ok(false),
+        other => Err(format!("`{other}` is neither true nor false")),
+    }
+}
+
+fn choice<T: ValueEnum>(value: &Value) -> Result<T, String> {
+    let text = bare(value);
+    T::from_str(&text, false).map_err(|_| {
+        let names = T::value_variants()
+            .iter()
+            .filter_map(|variant| Some(variant.to_possible_value()?.get_name().to_owned()));
+        format!("`{text}` is not known: write one of {}", names.collect::<Vec<_>>().join(", "))
+    })
+}
+
+fn texts(value: &Value) -> Result<Vec<&str>, String> {
+    match value {
+        Value::Array(items) => items.iter().map(text).collect(),
+        one => Ok(vec![text(one)?]),
+    }
+}
+
+fn fields(value: &Value) -> Result<Vec<(String, String)>, String> {
+    if let Value::Object(fields) = value {
+        return Ok(fields.iter().map(|(name, value)| (name.clone(), bare(value))).collect());
+    }
+    let pair = |text: &str| match text.split_once('=') {
+        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
+        _ => Err(format!("`{text}` is no field: write NAME=VALUE")),
+    };
+    texts(value)?.into_iter().map(pair).collect()
+}
+
+/// A value as it was written, text without its quotes.
+fn bare(value: &Value) -> String {
+    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
+}
+
+fn shown_size(bytes: usize) -> Value {
+    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
+    let whole = |(_, shift): &&(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= *shift;
+    units
+        .iter()
+        .find(whole)
+        .map_or_else(|| json!(bytes), |(unit, shift)| json!(format!("{}{unit}", bytes >> shift)))
+}
+
+fn shown_time(time: Duration) -> Value {
+    let seconds = time.as_secs_f64();
+    if seconds.fract() == 0.0 { json!(time.as_secs()) } else { json!(seconds) }
+}
