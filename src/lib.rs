@@ -26,12 +26,15 @@ pub mod queue;
 
 pub mod push;
 
+pub mod admin;
 pub mod bench;
 pub mod books;
 pub mod cli;
 pub mod config;
 pub mod load;
 pub mod logs;
+pub mod metrics;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod view;

@@ -1,21 +1,28 @@
 //! Logs to stderr, and a brake for lines that a fault would repeat for every batch.
 
-use std::io::IsTerminal;
+use std::io::{self, IsTerminal};
 use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
+use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
 use tracing_subscriber::EnvFilter;
 
 /// Sends logs to stderr: `info` and above unless `RUST_LOG` says otherwise. A second call changes nothing.
-pub fn start() {
+///
+/// A thread of its own writes them, and drops what it cannot keep up with: a stderr that is full, or that nobody
+/// reads any more, must not stop a datagram. Keep the guard until the end, so that the last lines are written.
+pub fn start() -> WorkerGuard {
+    let (writer, guard) = NonBlockingBuilder::default().lossy(true).finish(io::stderr());
     let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
     let human = tracing_subscriber::fmt()
         .with_env_filter(filter)
-        .with_writer(std::io::stderr)
-        .with_ansi(std::io::stderr().is_terminal())
-        .with_target(false);
+        .with_writer(writer)
+        .with_ansi(io::stderr().is_terminal())
+        .with_target(false)
+        .log_internal_errors(false);
     // It fails only where logs were started before, as in a test that runs two commands.
     human.try_init().ok();
+    guard
 }
 
 /// Lets one through each second, and says how many it held back since.

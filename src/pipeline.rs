@@ -18,12 +18,16 @@ use crate::parse::EventMaker;
 use crate::push;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop, Worker};
+use crate::view::View;
 
 /// How often the kernel's drop counters and queue depths are read.
 const WATCH: Duration = Duration::from_secs(1);
 
 /// How often a line with the books is logged.
 const LOG: Duration = Duration::from_secs(10);
+
+/// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
+const STACK: usize = 16 << 20;
 
 /// Why a pipeline could not start.
 #[derive(Debug, thiserror::Error)]
@@ -46,8 +50,7 @@ pub struct Pipeline {
     queue: Arc<Queue>,
     stop: Arc<Stop>,
     books: Arc<Books>,
-    /// The kernel's 32-bit drop counters, as last seen, in the order of the desks.
-    watch: Arc<Watch>,
+    view: Arc<View>,
     /// Told when a worker ended by a panic.
     broken: Arc<Notify>,
 }
@@ -72,9 +75,9 @@ impl Pipeline {
         let pushers = push::start(&context);
         let broken = Arc::new(Notify::new());
         let workers = start_workers(config, &groups, (&queue, &stop, &broken), &books)?;
-        let watch = Arc::new(Watch::new(&groups));
-        let watcher = tokio::spawn(keep_watch(Arc::clone(&watch), Arc::clone(&books), Arc::clone(&queue)));
-        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, watch, broken })
+        let view = View::new(config, &groups, &books, &queue);
+        let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
+        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, view, broken })
     }
 
     /// The addresses that are listened on.
@@ -84,8 +87,12 @@ impl Pipeline {
 
     /// The books, now.
     pub fn report(&self) -> Report {
-        self.watch.read(&self.books);
-        self.books.report(self.queue.levels())
+        self.view.report()
+    }
+
+    /// What may be seen of it while it runs.
+    pub fn view(&self) -> Arc<View> {
+        Arc::clone(&self.view)
     }
 
     /// Completes when a worker has panicked: its socket is read by nobody, so the process should end.
@@ -97,6 +104,7 @@ impl Pipeline {
     /// or `hurry` completes; what is left then is counted as shed.
     pub async fn stop(mut self, timeout: Duration, hurry: impl Future<Output = ()>) -> Report {
         info!("stopping: draining the sockets");
+        self.view.set_stopping();
         for group in &self.groups {
             group.refuse_new_datagrams();
         }
@@ -173,7 +181,7 @@ fn start_workers(
             Arc::clone(stop),
             Arc::clone(&desk.books),
         );
-        thread::Builder::new().name(format!("receive-{}", desk.worker)).spawn({
+        thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
             let broken = Arc::clone(broken);
             move || {
                 if !worker.run() {
@@ -189,48 +197,24 @@ fn start_workers(
     workers
 }
 
-/// Follows the sockets' drop counters, which are 32 bits wide and wrap.
-#[derive(Debug)]
-struct Watch {
-    sockets: Vec<Arc<socket2::Socket>>,
-    seen: std::sync::Mutex<Vec<u32>>,
-}
-
-impl Watch {
-    fn new(groups: &[Group]) -> Self {
-        let sockets: Vec<_> = groups.iter().flat_map(|group| group.sockets.iter().cloned()).collect();
-        Self { seen: std::sync::Mutex::new(vec![0; sockets.len()]), sockets }
-    }
-
-    fn read(&self, books: &Books) {
-        use std::os::fd::AsFd;
-        let mut seen = self.seen.lock().unwrap_or_else(std::sync::PoisonError::into_inner);
-        for ((socket, seen), desk) in self.sockets.iter().zip(seen.iter_mut()).zip(&books.desks) {
-            let Ok(memory) = crate::socket::options::memory(socket.as_fd()) else { continue };
-            desk.books.kernel_drops.fetch_add(memory.drops.wrapping_sub(*seen).into(), Relaxed);
-            desk.books.socket_queue_bytes.store(memory.queued.into(), Relaxed);
-            *seen = memory.drops;
-        }
-    }
-}
-
-async fn keep_watch(watch: Arc<Watch>, books: Arc<Books>, queue: Arc<Queue>) {
+async fn keep_watch(view: Arc<View>) {
     let mut tick = tokio::time::interval(WATCH);
     let mut logged = Instant::now();
     let mut before = 0;
     loop {
         tick.tick().await;
-        watch.read(&books);
+        view.read_sockets();
         if logged.elapsed() < LOG {
             continue;
         }
         logged = Instant::now();
-        let r = books.report(queue.levels());
+        let r = view.report();
         // Nothing new and nothing waiting is no news.
         if r.received + r.kernel_drops != before || r.in_memory > 0 {
             before = r.received + r.kernel_drops;
             info!(
                 received = r.received,
+                extra = r.extra,
                 delivered = r.delivered,
                 rejected = r.rejected,
                 shed = r.shed,

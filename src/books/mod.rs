@@ -8,7 +8,7 @@ mod report;
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
 use crate::config::Steering;
 use crate::parse::{Made, ParseError};
@@ -69,6 +69,8 @@ pub struct Count {
     pub batches: u64,
     /// Reads that failed.
     pub receive_errors: u64,
+    /// Reads.
+    pub reads: u64,
 }
 
 impl Count {
@@ -103,6 +105,11 @@ pub struct WorkerBooks {
     open: AtomicU64,
     batches: AtomicU64,
     receive_errors: AtomicU64,
+    reads: AtomicU64,
+    /// True while the worker waits for room in the queue.
+    pub waits_for_room: AtomicBool,
+    /// True once the worker has panicked.
+    pub gone: AtomicBool,
     /// Datagrams that the kernel dropped at the socket.
     pub kernel_drops: AtomicU64,
     /// Bytes that wait in the socket, as charged by the kernel.
@@ -122,6 +129,7 @@ impl WorkerBooks {
         self.open.store(count.open, Relaxed);
         self.batches.store(count.batches, Relaxed);
         self.receive_errors.store(count.receive_errors, Relaxed);
+        self.reads.store(count.reads, Relaxed);
     }
 
     /// The totals as last published.
@@ -136,6 +144,7 @@ impl WorkerBooks {
             open: self.open.load(Relaxed),
             batches: self.batches.load(Relaxed),
             receive_errors: self.receive_errors.load(Relaxed),
+            reads: self.reads.load(Relaxed),
         }
     }
 }

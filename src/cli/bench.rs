@@ -49,6 +49,11 @@ struct Report {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
+    for (flag, value) in [("--rate", args.rate), ("--seconds", args.seconds), ("--runs", args.runs as u64)] {
+        if value == 0 {
+            return Err(Failure::usage(format!("{flag} 0 measures nothing: give 1 or more")));
+        }
+    }
     let offer = Offer {
         rate: args.rate,
         seconds: args.seconds,

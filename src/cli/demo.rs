@@ -94,7 +94,7 @@ fn table(sent: &Sent, report: &Report, received: &Received, cpu: f64) -> String 
     lines.extend([
         row("delivered", report.delivered, "acknowledged by the receiver"),
         row("rejected", report.rejected, ""),
-        row("shed", report.shed, ""),
+        row("shed", report.shed, &reasons(report)),
         row("in memory", report.in_memory, ""),
         row("arrived, each counted once", unique, "at the receiver"),
         String::new(),
@@ -107,6 +107,11 @@ fn table(sent: &Sent, report: &Report, received: &Received, cpu: f64) -> String 
         },
     ]);
     lines.join("\n")
+}
+
+fn reasons(report: &Report) -> String {
+    let some = report.shed_by_reason.iter().filter(|(_, events)| **events > 0);
+    some.map(|(why, events)| format!("{why}: {events}")).collect::<Vec<_>>().join(", ")
 }
 
 fn kernel_remark(report: &Report) -> &'static str {

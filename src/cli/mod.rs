@@ -15,6 +15,7 @@ mod table;
 use std::fmt::Display;
 use std::io::{self, Write};
 use std::process::ExitCode;
+use std::time::Duration;
 
 use clap::{Parser, Subcommand};
 use serde::Serialize;
@@ -76,7 +77,7 @@ pub fn main() -> ExitCode {
             return ExitCode::SUCCESS;
         }
     };
-    crate::logs::start();
+    let _logs = crate::logs::start();
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
         Command::Demo(args) => demo::run(&args),
@@ -128,6 +129,7 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
+    hangup: tokio::signal::unix::Signal,
 }
 
 impl Signals {
@@ -136,13 +138,34 @@ impl Signals {
         let listen = |kind| {
             signal(kind).map_err(|error| Failure::failed(format!("cannot listen for signals: {error}")))
         };
-        Ok(Self { terminate: listen(SignalKind::terminate())?, interrupt: listen(SignalKind::interrupt())? })
+        Ok(Self {
+            terminate: listen(SignalKind::terminate())?,
+            interrupt: listen(SignalKind::interrupt())?,
+            hangup: listen(SignalKind::hangup())?,
+        })
+    }
+
+    /// Completes with a signal that was meant as a second one: some senders give the first one twice.
+    async fn next_in_earnest(&mut self) {
+        const SAME: Duration = Duration::from_secs(1);
+        let ignore = async {
+            loop {
+                self.next().await;
+            }
+        };
+        tokio::time::timeout(SAME, ignore).await.unwrap_or(());
+        self.next().await;
     }
 
     async fn next(&mut self) {
-        tokio::select! {
-            _ = self.terminate.recv() => {}
-            _ = self.interrupt.recv() => {}
+        loop {
+            tokio::select! {
+                _ = self.terminate.recv() => return,
+                _ = self.interrupt.recv() => return,
+                _ = self.hangup.recv() => {
+                    tracing::warn!("SIGHUP: this version reloads nothing; start it again to change its configuration");
+                }
+            }
         }
     }
 }

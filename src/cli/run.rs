@@ -7,6 +7,7 @@ use std::time::Duration;
 
 use super::flags::{All, Flags};
 use super::{Failure, Signals, print_json, runtime};
+use crate::admin;
 use crate::config::{Config, Endpoint};
 use crate::pipeline::Pipeline;
 use crate::receiver::{self, JsonLines};
@@ -39,6 +40,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
     let pipeline = Pipeline::start(config).map_err(Failure::failed)?;
+    serve_admin(config, &pipeline)?;
     let failure = tokio::select! {
         () = signals.next() => None,
         () = pipeline.broken() => Some("a worker panicked; see the log"),
@@ -48,7 +50,7 @@ async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> 
     let hurry = async {
         match failure {
             Some(_) => {}
-            None => signals.next().await,
+            None => signals.next_in_earnest().await,
         }
     };
     let report = pipeline.stop(config.shutdown_timeout, hurry).await;
@@ -62,6 +64,23 @@ async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> 
             |printed| printed.map_err(Failure::failed)?,
         ),
     }
+}
+
+fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
+    let Some(address) = config.admin.address else { return Ok(()) };
+    match admin::start(address, pipeline.view()) {
+        Ok(()) => {
+            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /config, and gRPC health")
+        }
+        Err(error) if config.admin.required => {
+            return Err(Failure::failed(format!(
+                "cannot serve the admin port on {address}: {error}. Choose a free one with --admin, or none with --admin ''"
+            )));
+        }
+        // The default port: a second sluicegate on the machine has it, and its datagrams matter more.
+        Err(error) => tracing::warn!(%address, %error, "no admin port; choose a free one with --admin"),
+    }
+    Ok(())
 }
 
 async fn run_to_stdout(mut config: Config) -> Result<(), Failure> {

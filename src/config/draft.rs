@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::keys::{self, Key};
-use super::{Batch, Buffer, Config, Invalid, Listener, Vector};
+use super::{Admin, Batch, Buffer, Config, Invalid, Listener, Vector};
 use crate::parse::{Options, Program};
 
 /// What is known so far, and what was wrong.
@@ -28,6 +28,7 @@ impl Default for Draft {
             batch: Batch::default(),
             buffer: Buffer::default(),
             vector: Vector::default(),
+            admin: Admin::default(),
             shutdown_timeout: Duration::from_secs(30),
         };
         Self { config, program: None, listener: None, found: Vec::new() }

@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{Config, Steering, WhenFull, units};
+use super::{Admin, Config, Steering, WhenFull, units};
 use crate::parse::{Mode, OnError};
 
 /// One option.
@@ -249,6 +249,18 @@ pub const KEYS: &[Key] = &[
         help: "First pause after a failure; it doubles up to 5 s",
         set: |draft, value| time(value).map(|time| draft.config.vector.retry_initial_backoff = time),
         show: |config, _| shown_time(config.vector.retry_initial_backoff),
+    },
+    Key {
+        path: "admin.address",
+        flag: "admin",
+        kind: Kind::Text("ADDR"),
+        help: "Address and TCP port for metrics, health and state; empty for none",
+        set: |draft, value| {
+            let address = Some(text(value)?).filter(|text| !text.is_empty()).map(address).transpose()?;
+            draft.config.admin = Admin { address, required: true };
+            Ok(())
+        },
+        show: |config, _| json!(config.admin.address.map_or_else(String::new, |address| address.to_string())),
     },
     Key {
         path: "shutdown.timeout_secs",

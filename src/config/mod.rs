@@ -16,7 +16,7 @@ use std::net::SocketAddr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crate::encode::MAX_EVENT_OVERHEAD;
+use crate::encode::{MAX_EVENT_OVERHEAD, Shape};
 use crate::parse::Options;
 use crate::receive::DEPTH;
 use crate::socket::slots::slots_bytes;
@@ -44,6 +44,8 @@ pub struct Config {
     pub buffer: Buffer,
     /// Where to push.
     pub vector: Vector,
+    /// Where metrics, health and state are served.
+    pub admin: Admin,
     /// How long a stop may take.
     pub shutdown_timeout: Duration,
 }
@@ -61,6 +63,21 @@ pub struct Listener {
     pub receive_buffer_bytes: usize,
     /// The longest datagram taken, bytes; a longer one is counted and discarded, as in Vector.
     pub max_length: usize,
+}
+
+/// The admin port.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Admin {
+    /// Its address; none where there is to be none.
+    pub address: Option<SocketAddr>,
+    /// Whether a person asked for it: the default one may be taken by another process.
+    pub required: bool,
+}
+
+impl Default for Admin {
+    fn default() -> Self {
+        Self { address: Some(SocketAddr::from(([127, 0, 0, 1], 9_615))), required: false }
+    }
 }
 
 /// Which socket of a group the kernel gives a datagram to.
@@ -213,7 +230,9 @@ impl Config {
             );
             check.range(&path("workers"), listener.workers, 1, MAX_WORKERS);
             check.range(&path("max_length"), listener.max_length, 1, MAX_DATAGRAM);
-            check.range(&path("receive_buffer_bytes"), listener.receive_buffer_bytes, 4_096, 1 << 40);
+            // The kernel takes no more for a socket.
+            let most = listener.workers.max(1) << 30;
+            check.range(&path("receive_buffer_bytes"), listener.receive_buffer_bytes, 4_096, most);
         }
         check.range("batch.max_bytes", self.batch.max_bytes, 1_024, MAX_REQUEST);
         check.range("batch.max_events", self.batch.max_events, 1, 1_000_000);
@@ -222,7 +241,11 @@ impl Config {
         check.range("vector.streams", self.vector.streams, 1, 1_024);
         check.lasts("batch.timeout_secs", self.batch.timeout);
         check.lasts("vector.request.timeout_secs", self.vector.request_timeout);
-        check.lasts("vector.request.retry_initial_backoff_secs", self.vector.retry_initial_backoff);
+        let backoff = self.vector.retry_initial_backoff;
+        let problem = "give more than 0 and 5 s at the most, which is the longest pause";
+        let right = !backoff.is_zero() && backoff <= crate::push::Backoff::LONGEST;
+        check.that(right, "vector.request.retry_initial_backoff_secs", problem);
+        check.names(&self.parse.shape);
         if check.found.is_empty() { Ok(self) } else { Err(check.found) }
     }
 
@@ -277,13 +300,29 @@ impl Check {
         self.that(right, path, &format!("{value} is out of range: give {low} to {high}"));
     }
 
+    /// Fields that a person names must not overwrite what the event is about, or each other.
+    fn names(&mut self, shape: &Shape) {
+        let mut taken = vec!["message", "timestamp", "source_type", "parse_error"];
+        taken.extend(shape.keep_raw.then_some("raw"));
+        let fields = shape.fields.iter().map(|(name, _)| ("parse.fields", name.as_str()));
+        let keys = [("parse.host_key", shape.host_key.as_str()), ("parse.port_key", shape.port_key.as_str())];
+        for (path, name) in keys.into_iter().chain(fields).filter(|(_, name)| !name.is_empty()) {
+            self.that(
+                !taken.contains(&name),
+                path,
+                &format!("`{name}` would overwrite another field of that name"),
+            );
+            taken.push(name);
+        }
+    }
+
     fn lasts(&mut self, path: &str, time: Duration) {
         const DAY: Duration = Duration::from_secs(86_400);
-        let right = !time.is_zero() && time <= DAY;
+        let right = time >= Duration::from_millis(1) && time <= DAY;
         self.that(
             right,
             path,
-            &format!("{} s is out of range: give more than 0 and a day at the most", time.as_secs_f64()),
+            &format!("{} s is out of range: give a millisecond to a day", time.as_secs_f64()),
         );
     }
 }
@@ -302,6 +341,14 @@ impl std::str::FromStr for Endpoint {
         }
         if !matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("" | "/")) {
             return Err(invalid("leave the path out"));
+        }
+        let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
+        if authority.contains('@') {
+            return Err(invalid("it cannot have credentials"));
+        }
+        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
+        if has_port && uri.port_u16().is_none_or(|port| port == 0) {
+            return Err(invalid("its port has to be 1 to 65535"));
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| invalid("name a host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();

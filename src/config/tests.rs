@@ -7,6 +7,7 @@ fn config() -> Config {
         batch: Batch::default(),
         buffer: Buffer::default(),
         vector: Vector { endpoints: vec!["http://127.0.0.1:6000".parse().unwrap()], ..Vector::default() },
+        admin: Admin::default(),
         shutdown_timeout: Duration::from_secs(30),
     }
 }
@@ -48,6 +49,9 @@ fn endpoints_are_urls_with_a_default_port() {
         "https://vector:6000",
         "http://vector:6000/path",
         "http://",
+        "http://v:99999",
+        "http://v:0",
+        "http://u:p@v:1",
         "ftp://x",
         "http://a b",
     ] {

@@ -64,7 +64,7 @@ pub struct Sent {
     pub rate: f64,
     /// CPU time of the thread that sends, for each datagram, microseconds.
     pub cpu_us_per_message: f64,
-    /// Sends that were answered by "nobody listens there" and repeated.
+    /// Sends that were answered by "nobody listens there"; more than 0 means that messages were lost on the way.
     pub refused: u64,
 }
 
@@ -122,6 +122,7 @@ impl Load {
             }
         }
         let seconds = start.elapsed().as_secs_f64();
+        sender.look_for_refusals();
         Ok(Sent {
             sent,
             seconds: (seconds * 1e3).round() / 1e3,

@@ -51,6 +51,12 @@ impl Sender {
         }
     }
 
+    /// Counts what the sockets have heard since their last send.
+    pub(super) fn look_for_refusals(&mut self) {
+        let heard = |flow: &&UdpSocket| matches!(flow.take_error(), Ok(Some(error)) if is_refusal(&error));
+        self.refused += self.flows.iter().filter(heard).count() as u64;
+    }
+
     fn send_piece(
         &mut self,
         messages: &mut Messages,

@@ -48,6 +48,11 @@ impl EventMaker {
         }
     }
 
+    /// True when an event can take a program's time.
+    pub fn is_slow(&self) -> bool {
+        self.runner.is_some()
+    }
+
     /// Makes the events of a datagram that was received at `received`.
     pub fn make(&mut self, datagram: &Datagram<'_>, received: Timestamp, sink: &mut impl EventSink) -> Made {
         if self.runner.is_some() {

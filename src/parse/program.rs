@@ -51,6 +51,25 @@ impl fmt::Debug for Program {
     }
 }
 
+/// No event is nested deeper: what walks through one would run out of stack.
+const MAX_DEPTH: usize = 256;
+
+/// True when objects and arrays are nested deeper than `limit`. Needs no stack of its own.
+fn is_deeper(value: &Value, limit: usize) -> bool {
+    let mut open = vec![(value, 0)];
+    while let Some((value, depth)) = open.pop() {
+        if depth > limit {
+            return true;
+        }
+        match value {
+            Value::Object(fields) => open.extend(fields.values().map(|value| (value, depth + 1))),
+            Value::Array(items) => open.extend(items.iter().map(|value| (value, depth + 1))),
+            _ => {}
+        }
+    }
+    false
+}
+
 /// What a program made of an event.
 pub(super) enum Ran {
     /// These events; none when it made an empty array.
@@ -83,6 +102,16 @@ impl Runner {
         let result = self.runtime.resolve(&mut target, &self.program.compiled, &self.timezone);
         self.runtime.clear();
         match result {
+            Ok(_) if is_deeper(&target.value, MAX_DEPTH) => {
+                if let Some(suppressed) = FAILED.now() {
+                    warn!(
+                        MAX_DEPTH,
+                        suppressed,
+                        "the VRL program nested an event too deeply; the event is kept with parse_error"
+                    );
+                }
+                Ran::Failed
+            }
             Ok(_) => Ran::Events(match target.value {
                 Value::Array(events) => events,
                 event => vec![event],

@@ -56,19 +56,30 @@ pub(super) async fn push(
     let (head, mut body) = response.into_parts();
     // An answer without a message has its status in the headers, every other one in the trailers.
     if let Some(status) = Status::from_header_map(&head.headers) {
-        return Ok(status);
+        return Ok(acknowledged(status, false));
     }
     if head.status != StatusCode::OK {
         return Ok(Status::new(code_of(head.status), format!("HTTP status {}", head.status)));
     }
+    let mut has_message = false;
     while let Some(frame) = body.frame().await {
-        if let Ok(trailers) = frame?.into_trailers()
+        let frame = frame?;
+        has_message |= frame.is_data();
+        if let Ok(trailers) = frame.into_trailers()
             && let Some(status) = Status::from_header_map(&trailers)
         {
-            return Ok(status);
+            return Ok(acknowledged(status, has_message));
         }
     }
     Ok(Status::unknown("the answer has no grpc-status"))
+}
+
+/// OK without a message is no answer of Vector's: something in between must not make events vanish.
+fn acknowledged(status: Status, has_message: bool) -> Status {
+    match status.code() {
+        Code::Ok if !has_message => Status::internal("it says OK but has no message, so it is not Vector's"),
+        _ => status,
+    }
 }
 
 /// gRPC's mapping for answers from something that speaks no gRPC, such as a proxy

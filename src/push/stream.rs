@@ -202,5 +202,8 @@ fn with_causes(error: &hyper::Error) -> String {
         text = format!("{text}: {error}");
         cause = error.source();
     }
+    if text.contains("invalid size") || text.contains("invalid HTTP") {
+        text.push_str("; is this the address of a `vector` source?");
+    }
     text
 }

@@ -10,6 +10,7 @@ mod lease;
 pub use lease::Lease;
 
 use std::collections::VecDeque;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 
 use tokio::sync::Notify;
@@ -31,6 +32,8 @@ pub struct Queue {
     /// Signals those that wait for the end. Not `ready`: they would take wake-ups that streams need.
     done: Notify,
     limits: Buffer,
+    /// The state's flag of that name, for those who ask too often for the lock.
+    abandoned: AtomicBool,
 }
 
 /// What the queue holds, in events and bytes.
@@ -79,6 +82,7 @@ impl Queue {
             ready: Notify::new(),
             done: Notify::new(),
             limits,
+            abandoned: AtomicBool::new(false),
         })
     }
 
@@ -161,8 +165,14 @@ impl Queue {
     /// Ends everything at once: workers and streams return, and what waits stays to be counted.
     pub fn abandon(&self) {
         self.lock().abandoned = true;
+        self.abandoned.store(true, Relaxed);
         self.wake_all();
         self.room.notify_all();
+    }
+
+    /// True once everything has ended.
+    pub fn is_abandoned(&self) -> bool {
+        self.abandoned.load(Relaxed)
     }
 
     /// Takes what is left after [`Self::abandon`], to be counted.

@@ -4,6 +4,7 @@ use std::io;
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use socket2::Socket;
@@ -64,6 +65,7 @@ impl Worker {
             self.count.shed(Shed::Internal, self.count.open);
             self.count.open = 0;
             self.books.publish(&self.count);
+            self.books.gone.store(true, Relaxed);
         }
         finished
     }
@@ -112,6 +114,7 @@ impl Worker {
     fn take(&mut self) {
         let now = Instant::now();
         let clock = Timestamp::now();
+        self.count.reads += 1;
         let (maker, slots) = (&mut self.maker, &self.slots);
         let mut filler = Filler {
             batch: &mut self.batch,
@@ -130,6 +133,10 @@ impl Worker {
             filler.count.received_bytes += datagram.payload.len() as u64;
             if datagram.truncated {
                 filler.count.shed(Shed::TooLong, 1);
+                continue;
+            }
+            if maker.is_slow() && !filler.is_in_time() {
+                filler.count.shed(Shed::Shutdown, 1);
                 continue;
             }
             let received = datagram.received.unwrap_or(clock);
@@ -182,6 +189,20 @@ struct Filler<'a> {
     added: u64,
 }
 
+impl Filler<'_> {
+    /// A VRL program can take longer for one event than a batch may wait, or a stop: looks at the clock for it. False
+    /// when the shutdown deadline is over.
+    fn is_in_time(&mut self) -> bool {
+        self.now = Instant::now();
+        if self.batch.deadline().is_some_and(|deadline| deadline <= self.now)
+            && let Some(batch) = self.batch.close()
+        {
+            hand_over(batch, self.queue, self.count, self.books);
+        }
+        !self.queue.is_abandoned()
+    }
+}
+
 impl EventSink for Filler<'_> {
     #[inline]
     fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
@@ -214,7 +235,10 @@ fn hand_over(batch: Batch, queue: &Queue, count: &mut Count, books: &WorkerBooks
     let events = batch.events;
     count.batches += 1;
     books.publish(count);
-    let shed = match queue.push(batch) {
+    books.waits_for_room.store(true, Relaxed);
+    let pushed = queue.push(batch);
+    books.waits_for_room.store(false, Relaxed);
+    let shed = match pushed {
         Ok(()) => None,
         Err(Refused::Full(_)) => Some(Shed::QueueFull),
         Err(Refused::Abandoned(_)) => Some(Shed::Shutdown),

@@ -4,6 +4,7 @@
 
 mod support;
 
+mod admin;
 mod against_vrl;
 mod cli;
 mod configuration;

@@ -64,6 +64,32 @@ fn results_of_every_kind() {
 }
 
 #[test]
+fn an_event_nested_too_deeply_is_kept_as_it_was() {
+    let levels = |n: usize| {
+        let ones = vec!["1"; n].join(",");
+        run(&format!("for_each([{ones}]) -> |_i, _v| {{ .n = {{\"n\": .n}} }}"), "none", RAW)
+    };
+    assert!(levels(100)[0].get("parse_error").is_none());
+    let kept = levels(1_000);
+    assert_eq!((&kept[0]["message"], &kept[0]["parse_error"]), (&json!(RAW), &json!("program")));
+}
+
+#[test]
+fn names_that_would_overwrite_are_refused() {
+    for options in [
+        &["--host-key", "message"][..],
+        &["--field", "timestamp=x"],
+        &["--field", "a=1", "--field", "a=2"],
+        &["--keep-raw", "--field", "raw=1"],
+    ] {
+        let arguments = [&["config", "--listen", "[::]:1", "--vector", "http://v"][..], options].concat();
+        let ended = Process::start(&arguments).end();
+        assert_eq!(ended.status.code(), Some(2), "{options:?}");
+        assert!(ended.stderr.contains("would overwrite"), "{}", ended.stderr);
+    }
+}
+
+#[test]
 fn shapes() {
     let none =
         parse(&["--host-key", "", "--port-key", "peer", "--field", "node=n1", "--keep-raw"], RAW.as_bytes());

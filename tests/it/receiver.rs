@@ -1,36 +1,11 @@
 //! `receive` as other programs meet it: Vector's service and the standard health service.
 
-use bytes::Bytes;
-use http_body_util::{BodyExt, Full};
-use hyper_util::rt::{TokioExecutor, TokioIo};
 use prost::Message;
 use sluicegate::proto::vector::{HealthCheckResponse, ServingStatus};
-use tokio::net::TcpStream;
 
 use crate::support::free_tcp;
+use crate::support::grpc::call;
 use crate::support::process::Process;
-
-/// A unary call, by hand: the reply's message and the gRPC status.
-async fn call(address: std::net::SocketAddr, path: &str, message: &[u8]) -> (Bytes, String) {
-    let stream = TokioIo::new(TcpStream::connect(address).await.unwrap());
-    let (mut sender, driver) =
-        hyper::client::conn::http2::handshake(TokioExecutor::new(), stream).await.unwrap();
-    tokio::spawn(driver);
-    let mut body = vec![0];
-    body.extend((message.len() as u32).to_be_bytes());
-    body.extend(message);
-    let request = http::Request::post(format!("http://{address}{path}"))
-        .header("content-type", "application/grpc")
-        .header("te", "trailers")
-        .body(Full::new(Bytes::from(body)))
-        .unwrap();
-    let reply = sender.send_request(request).await.unwrap();
-    let early = reply.headers().get("grpc-status").cloned();
-    let body = reply.into_body().collect().await.unwrap();
-    let status = body.trailers().and_then(|trailers| trailers.get("grpc-status").cloned()).or(early).unwrap();
-    let bytes = body.to_bytes();
-    (bytes.slice(bytes.len().min(5)..), status.to_str().unwrap().to_owned())
-}
 
 #[tokio::test(flavor = "multi_thread")]
 async fn it_answers_both_kinds_of_health_checks() {

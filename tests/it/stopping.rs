@@ -93,10 +93,72 @@ fn an_idle_process_stops_at_once_and_a_second_signal_hurries() {
     Process::start(&["load", &listen.to_string(), "--count", "1000"]).end();
     wait_until("a batch is there", || run.stderr().contains("cannot connect"));
     run.signal(Signal::INT);
-    std::thread::sleep(Duration::from_millis(300));
+    run.signal(Signal::INT); // some senders give it twice
+    std::thread::sleep(Duration::from_millis(1_500));
+    run.signal(Signal::HUP);
     run.signal(Signal::INT);
     let ended = run.end();
     assert!(ended.status.success(), "{}", ended.stderr);
     let books = ended.json();
     assert_eq!((&books["received"], &books["shed"]), (&1_000.into(), &1_000.into()), "{books}");
+}
+
+#[test]
+fn a_slow_program_does_not_outstay_the_deadline() {
+    let (listen, vector) = (free_udp(), free_tcp());
+    let receive = Process::receive(vector, "--count");
+    let numbers = (0..1_000).map(|n| n.to_string()).collect::<Vec<_>>().join(",");
+    let program = tempfile::NamedTempFile::new().unwrap();
+    let source = format!(
+        "n = 0\na = [{numbers}]\nfor_each(a) -> |_i, x| {{ for_each(a) -> |_j, y| {{ n = x + y }} }}"
+    );
+    std::fs::write(program.path(), source).unwrap();
+    let options =
+        ["--workers", "1", "--shutdown-timeout", "1", "--program", program.path().to_str().unwrap()];
+    let run = Process::run(listen, vector, &options);
+    Process::start(&["load", &listen.to_string(), "--count", "1000", "--size", "100"]).end();
+    wait_until("the program is at work", || receive.is_running());
+    std::thread::sleep(Duration::from_millis(500));
+    let books = run.stop().json();
+    let number = |key: &str| books[key].as_u64().unwrap();
+    assert_eq!(number("received"), 1_000, "{books}");
+    assert_eq!(number("delivered") + number("shed"), 1_000, "{books}");
+    assert!(number("shed") > 0, "a thousand such events take minutes: {books}");
+    assert!(number("delivered") > 0, "a batch closes by its age between two slow events: {books}");
+}
+
+#[test]
+fn a_stderr_that_nobody_reads_stops_nothing() {
+    use std::process::{Command, Stdio};
+    // Closed, full for ever, and a pipe that fills up.
+    for stderr in ["2>/dev/full", "2>&1 >/dev/null | true", "2>&1 >$OUT | sleep 30"] {
+        let (listen, vector) = (free_udp(), free_tcp());
+        let out = tempfile::NamedTempFile::new().unwrap();
+        let mut command = Command::new("sh");
+        let binary = crate::support::process::binary();
+        let run =
+            format!("env RUST_LOG=trace {} run --listen {listen} --vector http://{vector}", binary.display());
+        let script = if stderr == "2>/dev/full" {
+            format!("exec {run} >$OUT {stderr}")
+        } else {
+            format!("{run} {}", stderr.replace(">/dev/null", ">$OUT"))
+        };
+        command.args(["-c", &script]).env("OUT", out.path()).stdin(Stdio::null());
+        let shell = Process::spawn(command);
+        let ends = format!(":{:04X}", listen.port());
+        wait_until("it listens", || std::fs::read_to_string("/proc/net/udp").unwrap().contains(&ends));
+        let load = ["load", &listen.to_string(), "--count", "20000", "--rate", "20000", "--size", "200"]
+            .map(str::to_owned);
+        Process::start(&load.each_ref().map(String::as_str)).end();
+        let receive = Process::receive(vector, "--count");
+        std::thread::sleep(Duration::from_millis(500));
+        let pattern = format!("^[^ ]*sluicegate run --listen {listen}");
+        Command::new("pkill").args(["-TERM", "-f", &pattern]).status().unwrap();
+        wait_until("the books are printed", || std::fs::read_to_string(out.path()).unwrap().ends_with("}\n"));
+        let books: serde_json::Value =
+            serde_json::from_str(&std::fs::read_to_string(out.path()).unwrap()).unwrap();
+        assert_eq!(books["delivered"], 20_000, "{stderr}: {books}");
+        assert_eq!(receive.stop().json()["unique"], 20_000);
+        drop(shell);
+    }
 }

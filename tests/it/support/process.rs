@@ -112,6 +112,10 @@ impl Process {
         self.read("stderr")
     }
 
+    pub fn is_running(&self) -> bool {
+        Path::new(&format!("/proc/{}", self.child.id())).exists()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
     }

@@ -6,7 +6,7 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sluicegate::books::Report;
-use sluicegate::config::{Batch, Buffer, Config, Endpoint, Listener, Vector};
+use sluicegate::config::{Admin, Batch, Buffer, Config, Endpoint, Listener, Vector};
 use sluicegate::load::{Load, Sent, Until};
 use sluicegate::parse::Options;
 use sluicegate::pipeline::Pipeline;
@@ -29,6 +29,7 @@ pub fn config(vector: SocketAddr) -> Config {
             retry_initial_backoff: Duration::from_millis(10),
             ..Vector::default()
         },
+        admin: Admin::default(),
         shutdown_timeout: Duration::from_secs(100),
     }
 }

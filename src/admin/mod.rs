@@ -1,0 +1,130 @@
+//! The admin port: metrics, health and state, on a thread and runtime of its own.
+//!
+//! In: a [`View`] of the running pipeline. Out: HTTP (`/metrics`, `/livez`, `/readyz`, `/status`, `/config`) and gRPC
+//! health (`grpc.health.v1`, services ``, `liveness`, `readiness`) on one port. Whatever happens here, datagrams go on.
+
+mod health;
+
+pub use health::{Health, Progress, WorkerState};
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::sync::{Arc, Mutex, PoisonError};
+use std::thread;
+use std::time::{Duration, Instant};
+
+use axum::Router;
+use axum::extract::{Request, State};
+use axum::http::{HeaderMap, StatusCode, header};
+use axum::middleware::{Next, from_fn};
+use axum::response::{IntoResponse, Response};
+use axum::routing::get;
+use tonic::service::Routes;
+use tonic_health::ServingStatus;
+use tonic_health::server::HealthReporter;
+
+use crate::config::show;
+use crate::view::View;
+
+/// How often health is looked at for those who watch it over gRPC.
+const LOOK: Duration = Duration::from_secs(1);
+
+/// What handlers share.
+#[derive(Clone)]
+struct Shared {
+    view: Arc<View>,
+    progress: Arc<Mutex<Progress>>,
+}
+
+impl Shared {
+    fn health(&self) -> Health {
+        let mut progress = self.progress.lock().unwrap_or_else(PoisonError::into_inner);
+        progress.look(Instant::now(), &self.view.worker_states(), self.view.readiness())
+    }
+}
+
+/// Serves on `address` until the process ends.
+///
+/// # Errors
+/// When the address cannot be had, or the machine is out of threads.
+pub fn start(address: SocketAddr, view: Arc<View>) -> io::Result<()> {
+    let listener = TcpListener::bind(address)?;
+    listener.set_nonblocking(true)?;
+    let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
+    let serve = move || {
+        let served = runtime.block_on(serve(listener, view));
+        if let Err(error) = served {
+            tracing::error!(%error, "the admin port is gone; datagrams go on");
+        }
+    };
+    thread::Builder::new().name("admin".into()).spawn(serve).map(drop)
+}
+
+async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
+    let shared = Shared { view, progress: Arc::default() };
+    let (reporter, service) = tonic_health::server::health_reporter();
+    tokio::spawn(keep_reporting(reporter, shared.clone()));
+    let http = Router::new()
+        .route("/metrics", get(metrics))
+        .route("/livez", get(live))
+        .route("/readyz", get(ready))
+        .route("/status", get(status))
+        .route("/config", get(config))
+        .with_state(shared);
+    let router = Routes::new(service).into_axum_router().merge(http).layer(from_fn(not_found));
+    axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
+}
+
+async fn keep_reporting(reporter: HealthReporter, shared: Shared) {
+    let serving = |right: bool| if right { ServingStatus::Serving } else { ServingStatus::NotServing };
+    let mut tick = tokio::time::interval(LOOK);
+    loop {
+        tick.tick().await;
+        let health = shared.health();
+        reporter.set_service_status("", serving(health.is_live() && health.is_ready())).await;
+        reporter.set_service_status("liveness", serving(health.is_live())).await;
+        reporter.set_service_status("readiness", serving(health.is_ready())).await;
+    }
+}
+
+/// tonic answers unknown paths in gRPC's way, which a browser or curl takes for success.
+async fn not_found(request: Request, next: Next) -> Response {
+    let speaks_grpc = |headers: &HeaderMap| {
+        headers.get(header::CONTENT_TYPE).is_some_and(|kind| kind.as_bytes().starts_with(b"application/grpc"))
+    };
+    let asked_in_grpc = speaks_grpc(request.headers());
+    let response = next.run(request).await;
+    match speaks_grpc(response.headers()) && !asked_in_grpc {
+        true => (StatusCode::NOT_FOUND, "there are /metrics, /livez, /readyz, /status and /config\n")
+            .into_response(),
+        false => response,
+    }
+}
+
+async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], shared.view.metrics())
+}
+
+async fn live(State(shared): State<Shared>) -> Response {
+    answer(shared.health().live)
+}
+
+async fn ready(State(shared): State<Shared>) -> Response {
+    answer(shared.health().ready)
+}
+
+async fn status(State(shared): State<Shared>) -> impl IntoResponse {
+    let body = serde_json::to_string(&shared.view.report()).unwrap_or_default();
+    ([(header::CONTENT_TYPE, "application/json")], body)
+}
+
+async fn config(State(shared): State<Shared>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "application/toml")], show::to_toml(shared.view.config()))
+}
+
+fn answer(health: Result<(), String>) -> Response {
+    match health {
+        Ok(()) => (StatusCode::OK, "ok\n").into_response(),
+        Err(why) => (StatusCode::SERVICE_UNAVAILABLE, format!("{why}\n")).into_response(),
+    }
+}
