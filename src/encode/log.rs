@@ -1,6 +1,6 @@
 //! Writes one log event, field by field, each behind its length.
 
-use super::wire::{self, FIELD_1, field_length, put_field, varint_length};
+use super::wire::{self, FIELD_1, FIELD_2, field_length, put_field, varint_length};
 use crate::datagram::Timestamp;
 
 /// Tag of `Value.map`, a length-delimited field 7.
@@ -30,6 +30,19 @@ impl<'a> LogWriter<'a> {
     /// Text or bytes.
     #[inline]
     pub fn bytes(&mut self, key: &str, value: &[u8]) {
+        const SHORT: usize = 16;
+        // Most entries are short: their head is put together apart and copied at once.
+        if key.len() <= SHORT && value.len() < 100 {
+            let (length, value_field) = (key.len(), value.len() + 2);
+            let mut head = [0; SHORT + 8];
+            head[..4].copy_from_slice(&[FIELD_1, (length + value_field + 4) as u8, FIELD_1, length as u8]);
+            head[4..4 + length].copy_from_slice(key.as_bytes());
+            let tail = [FIELD_2, value_field as u8, FIELD_1, value.len() as u8];
+            head[4 + length..8 + length].copy_from_slice(&tail);
+            self.out.extend_from_slice(&head[..8 + length]);
+            self.out.extend_from_slice(value);
+            return;
+        }
         wire::put_entry_head(self.out, key, field_length(value.len()));
         put_field(self.out, FIELD_1, value.len());
         self.out.extend_from_slice(value);

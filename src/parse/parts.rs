@@ -1,16 +1,16 @@
 //! What a message turned out to hold: borrowed parts, ready for the wire.
 
-use syslog_loose::{ProcId, StructuredElement};
+use syslog_loose::{ProcId, StructuredElement, SyslogFacility, SyslogSeverity};
 
 use crate::datagram::Timestamp;
 
 /// The parts of one syslog message. What it does not state is none.
 #[derive(Debug, Clone, Default, PartialEq)]
 pub struct Parts<'a> {
-    /// Facility of a valid PRI, as Vector names it.
-    pub facility: Option<&'static str>,
+    /// Facility of a valid PRI, which Vector names.
+    pub facility: Option<SyslogFacility>,
     /// Severity, as Vector names it.
-    pub severity: Option<&'static str>,
+    pub severity: Option<SyslogSeverity>,
     /// Version of an RFC 5424 header.
     pub version: Option<u32>,
     /// The device's time.
@@ -38,8 +38,8 @@ impl<'a> Parts<'a> {
     pub fn texts(&self) -> [(&'static str, Option<&'a str>); 6] {
         [
             ("hostname", self.hostname),
-            ("severity", self.severity),
-            ("facility", self.facility),
+            ("severity", self.severity.map(SyslogSeverity::as_str)),
+            ("facility", self.facility.map(SyslogFacility::as_str)),
             ("appname", self.appname),
             ("msgid", self.msgid),
             ("header", self.header),

@@ -25,8 +25,8 @@ pub fn parse<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
         year_was_missing.set(true);
         context.calendar.year_of(month)
     };
-    let message =
-        parse_message_with_year_exact_tz(text, year_of, Some(context.zone), Variant::Either).ok()?;
+    let variant = possible_variant(text)?;
+    let message = parse_message_with_year_exact_tz(text, year_of, Some(context.zone), variant).ok()?;
     let mut parts = from_message(&message);
     if let Some(time) = &message.timestamp {
         let in_zone = if year_was_missing.get() { None } else { dated_with_year(text, time, context.zone) };
@@ -36,10 +36,44 @@ pub fn parse<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
     Some(parts)
 }
 
+/// Which grammars the text can be of, from its first bytes behind the PRI; none when it can be of neither, which
+/// saves a third of what the third of all messages costs that do not parse.
+fn possible_variant(text: &str) -> Option<Variant> {
+    let text = text.trim_start().as_bytes();
+    let rest = match text.strip_prefix(b"<") {
+        Some(inside) => inside[digits(inside)..].strip_prefix(b">")?,
+        None => text,
+    };
+    let blanks = rest.iter().take_while(|byte| matches!(byte, b' ' | b'\t')).count();
+    let rest = &rest[blanks..];
+    match rest {
+        [b'-' | b'+', ..] => Some(Variant::Either),
+        // A version and a blank, or the year of an RFC 3339 date.
+        [b'0'..=b'9', ..] => {
+            matches!(rest.get(digits(rest)), Some(b' ' | b'\t' | b'-')).then_some(Variant::Either)
+        }
+        // RFC 5424 has a version here, so no letter.
+        [a, b, c, ..] => is_month([*a, *b, *c]).then_some(Variant::RFC3164),
+        _ => None,
+    }
+}
+
+fn digits(text: &[u8]) -> usize {
+    text.iter().take_while(|byte| byte.is_ascii_digit()).count()
+}
+
+fn is_month(name: [u8; 3]) -> bool {
+    const MONTHS: [[u8; 3]; 12] = [
+        *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct", *b"nov",
+        *b"dec",
+    ];
+    MONTHS.contains(&name.map(|letter| letter.to_ascii_lowercase()))
+}
+
 fn from_message<'a>(message: &Message<&'a str>) -> Parts<'a> {
     Parts {
-        facility: message.facility.map(|facility| facility.as_str()),
-        severity: message.severity.map(|severity| severity.as_str()),
+        facility: message.facility,
+        severity: message.severity,
         version: match message.protocol {
             Protocol::RFC5424(version) => Some(version),
             Protocol::RFC3164 => None,

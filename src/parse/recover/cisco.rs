@@ -125,7 +125,8 @@ impl<'a> Found<'a> {
 /// The bytes before the next `: `, without blanks at their end, and those behind it.
 fn part(text: &[u8]) -> Option<(&[u8], &[u8])> {
     const LONGEST: usize = 300;
-    let at = memchr::memmem::find(&text[..text.len().min(LONGEST)], b": ")?;
+    let front = &text[..text.len().min(LONGEST)];
+    let at = memchr::memchr_iter(b':', front).find(|at| front.get(at + 1) == Some(&b' '))?;
     Some((text[..at].trim_ascii_end(), &text[at + 2..]))
 }
 

@@ -111,8 +111,8 @@ fn counted(text: &[u8]) -> Option<(usize, &[u8])> {
 
 enum Priority<'a> {
     Valid {
-        facility: Option<&'static str>,
-        severity: Option<&'static str>,
+        facility: Option<SyslogFacility>,
+        severity: Option<SyslogSeverity>,
         rest: &'a [u8],
     },
     /// It begins as one, and is none.
@@ -130,11 +130,7 @@ fn priority(text: &[u8]) -> Priority<'_> {
     match (number, after[digits..].strip_prefix(b">")) {
         (Some(number @ 0..=191), Some(rest)) => {
             let (facility, severity) = decompose_pri(number);
-            Priority::Valid {
-                facility: facility.map(SyslogFacility::as_str),
-                severity: severity.map(SyslogSeverity::as_str),
-                rest,
-            }
+            Priority::Valid { facility, severity, rest }
         }
         _ => Priority::Wrong,
     }

@@ -67,8 +67,8 @@ fn checkpoint(text: &[u8]) -> Option<Parts<'_>> {
 
 /// `ns-fw: NetScreen device_id=ns-fw  [Root]…`. Its `start_time` is the session's, not the message's.
 fn netscreen(text: &[u8]) -> Option<Parts<'_>> {
-    let front = &text[..text.len().min(FRONT)];
-    let at = memchr::memmem::find(front, b": NetScreen device_id=")?;
+    let at = memchr::memchr(b':', &text[..text.len().min(FRONT)])?;
+    text[at..].strip_prefix(b": NetScreen device_id=")?;
     Some(Parts { hostname: Some(host(&text[..at])?), message: &text[at + 2..], ..Parts::default() })
 }
 
@@ -84,10 +84,10 @@ fn day_and_time(day: &[u8], time: &[u8]) -> Option<date::Date> {
 /// The value of the first `key=`, without quotes; pairs are apart by `separator`.
 fn value<'a>(text: &'a [u8], key: &[u8], separator: u8) -> Option<&'a [u8]> {
     let front = &text[..text.len().min(FRONT)];
-    let starts_pair = |at: &usize| *at == 0 || front[at - 1] == separator;
-    let is_key = |at: &usize| starts_pair(at) && front[at + key.len()..].first() == Some(&b'=');
-    let at = memchr::memmem::find_iter(front, key).find(is_key)?;
-    let value = &front[at + key.len() + 1..];
+    let starts_pair = |at: usize| at == 0 || front[at - 1] == separator;
+    let is_key = |equals: &usize| front[..*equals].ends_with(key) && starts_pair(equals - key.len());
+    let equals = memchr::memchr_iter(b'=', front).find(is_key)?;
+    let value = &front[equals + 1..];
     match value.strip_prefix(b"\"") {
         Some(quoted) => Some(&quoted[..memchr::memchr(b'"', quoted)?]),
         None => Some(&value[..memchr::memchr(separator, value).unwrap_or(value.len())]),

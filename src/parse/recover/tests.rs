@@ -18,8 +18,8 @@ fn found(datagram: &[u8]) -> (String, String) {
         time.to_rfc3339_opts(chrono::SecondsFormat::AutoSi, true)
     });
     let fields = [
-        parts.facility.map(str::to_owned),
-        parts.severity.map(str::to_owned),
+        parts.facility.map(|facility| facility.as_str().to_owned()),
+        parts.severity.map(|severity| severity.as_str().to_owned()),
         parts.version.map(|version| format!("v{version}")),
         time,
         parts.hostname.map(|name| format!("host={name}")),
