@@ -70,7 +70,7 @@ fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
     let Some(address) = config.admin.address else { return Ok(()) };
     match admin::start(address, pipeline.view()) {
         Ok(()) => {
-            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /config, and gRPC health")
+            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /config, and gRPC health");
         }
         Err(error) if config.admin.required => {
             return Err(Failure::failed(format!(

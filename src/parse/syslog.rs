@@ -5,6 +5,7 @@ use std::cell::Cell;
 use chrono::{DateTime, FixedOffset};
 use syslog_loose::{Message, Protocol, Variant, parse_message_with_year_exact_tz};
 
+use super::common;
 use super::parts::Parts;
 use super::zone::{Calendar, Zone};
 use crate::datagram::Timestamp;
@@ -20,6 +21,11 @@ pub struct Context {
 
 /// The parts of a message, or none where Vector's source would have dropped it.
 pub fn parse<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
+    common::parse(text, context).or_else(|| parse_loosely(text, context))
+}
+
+/// The same, by `syslog_loose` alone.
+fn parse_loosely<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
     let year_was_missing = Cell::new(false);
     let year_of = |(month, ..): syslog_loose::IncompleteDate| {
         year_was_missing.set(true);
@@ -139,5 +145,111 @@ mod tests {
     fn a_spring_hour_that_the_zone_skips_still_parses() {
         let text = "<13>Mar 29 02:30:00 host app: x";
         assert_eq!(time(text, "Europe/Berlin", "2026-03-29T12:00:00Z"), "2026-03-29T01:30:00+00:00");
+    }
+
+    /// Messages of the common shapes and their neighbours.
+    fn generated(random: &mut fastrand::Rng) -> String {
+        // The first of each is what makes a common shape.
+        let pick = |random: &mut fastrand::Rng, from: &[&'static str]| match random.u8(..4) {
+            0 => from[random.usize(..from.len())],
+            _ => from[0],
+        };
+        let priority = pick(random, &["<13>", "<0>", "<191>", "<200>", "<255>", "<256>", "<007>", ""]);
+        let host = pick(random, &["h", "fw-1.example.com", "192.0.2.1", "-", "a:", "fe80::1", "x[1]", "a]b"]);
+        let tag = pick(
+            random,
+            &["app:", "app[7]:", "a/b[w-1]:", "app", "-:", "[7]:", "a[]:", "a[1][2]:", "a]:", "a[b:", ":"],
+        );
+        let text = pick(
+            random,
+            &[
+                "text",
+                "- dash",
+                "[a b=\"c\"] d",
+                ": colon",
+                " two",
+                "é",
+                "x [y z=\"1\"]",
+                "1",
+                "t\u{a0}",
+                "t ",
+            ],
+        );
+        let time = pick(
+            random,
+            &[
+                "Oct 11 22:14:15",
+                "Oct  1 22:14:15",
+                "Feb 29 00:00:00",
+                "Jan 31 23:59:60",
+                "oct 11 22:14:15",
+                "Dec 31 24:00:00",
+                "Oct 11 22:14:5",
+            ],
+        );
+        let iso = pick(
+            random,
+            &[
+                "2026-10-11T22:14:15Z",
+                "2026-10-11T22:14:15.719Z",
+                "2024-02-29T00:00:00+14:00",
+                "2026-10-11T22:14:15.1234567891Z",
+                "2026-10-11T22:14:60Z",
+                "2026-10-11T22:14:15-00:00",
+                "2026-10-11T22:14:15+24:00",
+                "-",
+                "2026-10-11t22:14:15z",
+            ],
+        );
+        let data = pick(
+            random,
+            &[
+                "-",
+                "[id a=\"b\"]",
+                "[id a=\"b\" c=\"d e\"]",
+                "[id]",
+                "[id a=\"b\\\"c\"]",
+                "[id a=b]",
+                "[id  a=\"b\"]",
+                "[a b=\"c\"][d e=\"f\"]",
+                "[id a=\"\"]",
+                "[id a= \"b\"]",
+                "[=]",
+                "[id a=\"]\"]",
+                "[id [a=\"b\"]",
+            ],
+        );
+        let word = pick(random, &["-", "7", "ID47", "a:b", "99999999999"]);
+        let mut message = match random.bool() {
+            true => format!("{priority}{time} {host} {tag} {text}"),
+            false => format!("{priority}1 {iso} {host} app {word} {word} {data} {text}"),
+        };
+        if random.u8(..4) == 0 {
+            let at = random.usize(..=message.len());
+            let extra = pick(random, &[" ", ":", "[", "]", "\"", "-", "\t", "é"]);
+            if message.is_char_boundary(at) {
+                message.insert_str(at, extra);
+            }
+        }
+        message
+    }
+
+    #[test]
+    fn the_quick_way_reads_as_the_library_does() {
+        let mut random = fastrand::Rng::with_seed(7);
+        let mut quick = 0;
+        for zone in ["UTC", "Europe/Berlin"] {
+            let context = context(zone, "2026-11-30T12:00:00Z");
+            for _ in 0..100_000 {
+                let text = generated(&mut random);
+                if let Some(parts) = common::parse(&text, &context) {
+                    quick += 1;
+                    let library = parse_loosely(&text, &context);
+                    // In full: equality of structured data passes over what one side lacks.
+                    assert_eq!(format!("{:?}", Some(parts)), format!("{library:?}"), "{text:?}");
+                }
+            }
+        }
+        assert!(quick > 20_000, "{quick}");
     }
 }
