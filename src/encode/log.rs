@@ -74,9 +74,7 @@ impl<'a> LogWriter<'a> {
         wire::put_entry_head(self.out, key, field_length(map));
         put_field(self.out, VALUE_MAP, map);
         for (name, value) in pairs() {
-            wire::put_entry_head(self.out, name, value_length(&value));
-            put_field(self.out, FIELD_1, value.as_ref().len());
-            self.out.extend_from_slice(value.as_ref().as_bytes());
+            self.bytes(name, value.as_ref().as_bytes());
         }
     }
 

@@ -181,7 +181,7 @@ fn is_digit(byte: u8) -> bool {
 }
 
 fn decimal(digits: &[u8]) -> Option<u32> {
-    std::str::from_utf8(digits).ok()?.parse().ok()
+    digits.iter().try_fold(0u32, |sum, digit| sum.checked_mul(10)?.checked_add(u32::from(digit - b'0')))
 }
 
 /// Passes over blanks.
