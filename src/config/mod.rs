@@ -3,7 +3,9 @@
 //! Names and defaults are those of the configuration file's contract; where Vector has the option, its name
 //! is Vector's. In: a file and flags, collected in a [`Draft`]. Out: [`Config`], or every problem that was found.
 
+mod check;
 mod draft;
+mod endpoint;
 mod file;
 pub mod keys;
 pub mod show;
@@ -11,12 +13,13 @@ pub mod units;
 pub mod variables;
 
 pub use draft::Draft;
+pub use endpoint::Endpoint;
 
 use std::net::SocketAddr;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
-use crate::encode::{MAX_EVENT_OVERHEAD, Shape};
+use crate::encode::MAX_EVENT_OVERHEAD;
 use crate::parse::Options;
 use crate::receive::DEPTH;
 use crate::socket::slots::slots_bytes;
@@ -138,15 +141,6 @@ pub struct Vector {
     pub retry_initial_backoff: Duration,
 }
 
-/// A `vector` source's address, from a URL such as `http://127.0.0.1:6000`.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Endpoint {
-    /// Name or address.
-    pub host: String,
-    /// TCP port.
-    pub port: u16,
-}
-
 /// Something a person has to change.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Invalid {
@@ -208,47 +202,6 @@ pub fn usable_cores() -> usize {
 }
 
 impl Config {
-    /// Takes a configuration as valid, or says everything that is wrong with it.
-    ///
-    /// # Errors
-    /// One [`Invalid`] for each finding.
-    pub fn checked(self) -> Result<Self, Vec<Invalid>> {
-        let mut check = Check::default();
-        let nowhere = "nowhere to listen: name an address, such as [::]:5514";
-        check.that(!self.listeners.is_empty(), "listeners[].address", nowhere);
-        let nowhere = "nowhere to push: name a Vector, such as http://127.0.0.1:6000, or give `run` --stdout";
-        check.that(!self.vector.endpoints.is_empty(), "vector.endpoints", nowhere);
-        for (at, listener) in self.listeners.iter().enumerate() {
-            let path = |name: &str| format!("listeners[{at}].{name}");
-            let address = listener.address;
-            check.that(address.port() != 0, &path("address"), "port 0 would be a random one; name a port");
-            let twice = self.listeners[..at].iter().any(|other| other.address == address);
-            check.that(
-                !twice,
-                &path("address"),
-                &format!("{address} is there twice: give each address once"),
-            );
-            check.range(&path("workers"), listener.workers, 1, MAX_WORKERS);
-            check.range(&path("max_length"), listener.max_length, 1, MAX_DATAGRAM);
-            // The kernel takes no more for a socket.
-            let most = listener.workers.max(1) << 30;
-            check.range(&path("receive_buffer_bytes"), listener.receive_buffer_bytes, 4_096, most);
-        }
-        check.range("batch.max_bytes", self.batch.max_bytes, 1_024, MAX_REQUEST);
-        check.range("batch.max_events", self.batch.max_events, 1, 1_000_000);
-        check.range("buffer.max_bytes", self.buffer.max_bytes, 1, usize::MAX);
-        check.range("vector.connections", self.vector.connections, 1, 1_024);
-        check.range("vector.streams", self.vector.streams, 1, 1_024);
-        check.lasts("batch.timeout_secs", self.batch.timeout);
-        check.lasts("vector.request.timeout_secs", self.vector.request_timeout);
-        let backoff = self.vector.retry_initial_backoff;
-        let problem = "give more than 0 and 5 s at the most, which is the longest pause";
-        let right = !backoff.is_zero() && backoff <= crate::push::Backoff::LONGEST;
-        check.that(right, "vector.request.retry_initial_backoff_secs", problem);
-        check.names(&self.parse.shape);
-        if check.found.is_empty() { Ok(self) } else { Err(check.found) }
-    }
-
     /// Workers of all listeners.
     pub fn workers(&self) -> usize {
         self.listeners.iter().map(|listener| listener.workers).sum()
@@ -280,88 +233,6 @@ impl Config {
         slots
             .saturating_add(self.buffer.max_bytes)
             .saturating_add(batches.saturating_mul(self.batch_buffer()))
-    }
-}
-
-#[derive(Default)]
-struct Check {
-    found: Vec<Invalid>,
-}
-
-impl Check {
-    fn that(&mut self, right: bool, path: &str, problem: &str) {
-        if !right {
-            self.found.push(Invalid { path: path.to_owned(), problem: problem.to_owned() });
-        }
-    }
-
-    fn range(&mut self, path: &str, value: usize, low: usize, high: usize) {
-        let right = (low..=high).contains(&value);
-        self.that(right, path, &format!("{value} is out of range: give {low} to {high}"));
-    }
-
-    /// Fields that a person names must not overwrite what the event is about, or each other.
-    fn names(&mut self, shape: &Shape) {
-        let mut taken = vec!["message", "timestamp", "source_type", "parse_error"];
-        taken.extend(shape.keep_raw.then_some("raw"));
-        let fields = shape.fields.iter().map(|(name, _)| ("parse.fields", name.as_str()));
-        let keys = [("parse.host_key", shape.host_key.as_str()), ("parse.port_key", shape.port_key.as_str())];
-        for (path, name) in keys.into_iter().chain(fields).filter(|(_, name)| !name.is_empty()) {
-            self.that(
-                !taken.contains(&name),
-                path,
-                &format!("`{name}` would overwrite another field of that name"),
-            );
-            taken.push(name);
-        }
-    }
-
-    fn lasts(&mut self, path: &str, time: Duration) {
-        const DAY: Duration = Duration::from_secs(86_400);
-        let right = time >= Duration::from_millis(1) && time <= DAY;
-        self.that(
-            right,
-            path,
-            &format!("{} s is out of range: give a millisecond to a day", time.as_secs_f64()),
-        );
-    }
-}
-
-impl std::str::FromStr for Endpoint {
-    type Err = String;
-
-    fn from_str(text: &str) -> Result<Self, String> {
-        let invalid =
-            |why: &str| format!("`{text}` is no Vector endpoint: {why}, such as http://127.0.0.1:6000");
-        let uri: http::Uri = text.parse().map_err(|_| invalid("write a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(invalid("this version has no TLS yet; write a plaintext URL")),
-            _ => return Err(invalid("begin it with http://")),
-        }
-        if !matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("" | "/")) {
-            return Err(invalid("leave the path out"));
-        }
-        let authority = uri.authority().map(http::uri::Authority::as_str).unwrap_or_default();
-        if authority.contains('@') {
-            return Err(invalid("it cannot have credentials"));
-        }
-        let has_port = authority.rsplit_once(':').is_some_and(|(_, port)| !port.contains(']'));
-        if has_port && uri.port_u16().is_none_or(|port| port == 0) {
-            return Err(invalid("its port has to be 1 to 65535"));
-        }
-        let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| invalid("name a host"))?;
-        let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port: uri.port_u16().unwrap_or(6_000) })
-    }
-}
-
-impl std::fmt::Display for Endpoint {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        match self.host.contains(':') {
-            true => write!(f, "http://[{}]:{}", self.host, self.port),
-            false => write!(f, "http://{}:{}", self.host, self.port),
-        }
     }
 }
 

@@ -137,7 +137,8 @@ fn element(text: &str) -> Option<(StructuredElement<&str>, &str)> {
 fn word(text: &str) -> Option<(&str, &str)> {
     let end = memchr::memchr(b' ', text.as_bytes())?;
     let (word, rest) = text.split_at_checked(end)?;
-    let fits = !word.is_empty() && word.bytes().all(|byte| byte.is_ascii_graphic());
+    // A colon by itself would be taken for the end of the header.
+    let fits = !word.is_empty() && word != ":" && word.bytes().all(|byte| byte.is_ascii_graphic());
     let rest = rest.get(1..).filter(|rest| !rest.starts_with(' '))?;
     fits.then_some((word, rest))
 }

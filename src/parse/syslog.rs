@@ -155,7 +155,8 @@ mod tests {
             _ => from[0],
         };
         let priority = pick(random, &["<13>", "<0>", "<191>", "<200>", "<255>", "<256>", "<007>", ""]);
-        let host = pick(random, &["h", "fw-1.example.com", "192.0.2.1", "-", "a:", "fe80::1", "x[1]", "a]b"]);
+        let host =
+            pick(random, &["h", "fw-1.example.com", "192.0.2.1", "-", "a:", ":", "fe80::1", "x[1]", "a]b"]);
         let tag = pick(
             random,
             &["app:", "app[7]:", "a/b[w-1]:", "app", "-:", "[7]:", "a[]:", "a[1][2]:", "a]:", "a[b:", ":"],
@@ -219,10 +220,11 @@ mod tests {
                 "[id [a=\"b\"]",
             ],
         );
-        let word = pick(random, &["-", "7", "ID47", "a:b", "99999999999"]);
+        let word = pick(random, &["-", "7", "ID47", "a:b", "99999999999", ":", "a:", ":a", "x=y"]);
+        let app = pick(random, &["app", "-", ":", "a:", "LS-BLUE:rpd", "[", "\"a\""]);
         let mut message = match random.bool() {
             true => format!("{priority}{time} {host} {tag} {text}"),
-            false => format!("{priority}1 {iso} {host} app {word} {word} {data} {text}"),
+            false => format!("{priority}1 {iso} {host} {app} {word} {word} {data} {text}"),
         };
         if random.u8(..4) == 0 {
             let at = random.usize(..=message.len());
