@@ -3,7 +3,7 @@
 use criterion::{BenchmarkId, Criterion, Throughput, criterion_group, criterion_main};
 use sluicegate::datagram::{Datagram, Timestamp};
 use sluicegate::encode::encode_value;
-use sluicegate::parse::{EventMaker, EventSink, Mode, Options};
+use sluicegate::parse::{EventMaker, Mode, Options};
 use vrl::compiler::runtime::Runtime;
 use vrl::compiler::{Program, TargetValue, TimeZone};
 use vrl::value::{Secrets, Value};
@@ -35,15 +35,6 @@ const MESSAGES: [(&str, &str); 6] = [
     ),
 ];
 
-#[derive(Default)]
-struct Encoded(Vec<u8>);
-
-impl EventSink for Encoded {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.0);
-    }
-}
-
 fn options(mode: Mode) -> Options {
     Options { mode, timezone: "UTC".parse().expect("a zone"), ..Options::default() }
 }
@@ -69,10 +60,10 @@ fn parse(criterion: &mut Criterion) {
         let datagram = Datagram { payload: text.as_bytes(), peer, received: None, truncated: false };
         for (kind, mode) in [("raw", Mode::None), ("syslog", Mode::Syslog)] {
             let mut maker = EventMaker::new(&options(mode));
-            let mut encoded = Encoded::default();
+            let mut encoded = Vec::new();
             group.bench_function(BenchmarkId::new(kind, name), |bencher| {
                 bencher.iter(|| {
-                    encoded.0.clear();
+                    encoded.clear();
                     maker.make(&datagram, now, &mut encoded)
                 });
             });

@@ -4,18 +4,10 @@
 use libfuzzer_sys::fuzz_target;
 use prost::Message;
 use sluicegate::datagram::{Datagram, Timestamp};
-use sluicegate::parse::{EventMaker, EventSink, Mode, Options};
+use sluicegate::parse::{EventMaker, Mode, Options};
 use sluicegate::proto::event::event_wrapper::Event;
 use sluicegate::proto::event::{Value, value::Kind};
 use sluicegate::proto::vector::PushEventsRequest;
-
-struct Encoded(Vec<u8>);
-
-impl EventSink for Encoded {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.0);
-    }
-}
 
 fn check(value: &Value) {
     match value.kind.as_ref().expect("a value has a kind") {
@@ -37,9 +29,9 @@ fuzz_target!(|payload: &[u8]| {
     options.shape.keep_raw = true;
     let peer = "192.0.2.1:514".parse().unwrap();
     let datagram = Datagram { payload, peer, received: None, truncated: false };
-    let mut encoded = Encoded(Vec::new());
+    let mut encoded = Vec::new();
     EventMaker::new(&options).make(&datagram, Timestamp { seconds: 1_796_000_000, nanos: 0 }, &mut encoded);
-    let request = PushEventsRequest::decode(&encoded.0[..]).expect("what is sent can be decoded");
+    let request = PushEventsRequest::decode(&encoded[..]).expect("what is sent can be decoded");
     let [event] = &request.events[..] else { panic!("one datagram, one event") };
     let Some(Event::Log(log)) = &event.event else { panic!("a log") };
     log.fields.values().for_each(check);

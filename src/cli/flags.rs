@@ -107,17 +107,15 @@ impl<G: Group> FromArgMatches for Flags<G> {
     fn from_arg_matches(matches: &ArgMatches) -> Result<Self, clap::Error> {
         let typed = KEYS.iter().filter(|key| G::has(key)).filter_map(|key| {
             let source = matches.value_source(key.path)?;
-            let mut values: Vec<&String> = matches.get_many::<String>(key.path)?.collect();
-            // A variable holds a whole list.
-            let parts: Vec<String>;
-            if source == ValueSource::EnvVariable && is_list(key) {
-                parts = values[0].split(',').map(|part| part.trim().to_owned()).collect();
-                values = parts.iter().collect();
-                return Some((key, values.into_iter().cloned().collect()));
-            }
-            match is_list(key) {
-                true => Some((key, values.into_iter().cloned().collect())),
-                false => values.pop().map(|value| (key, Value::String(value.clone()))),
+            let mut values = matches.get_many::<String>(key.path)?.cloned();
+            match (is_list(key), source) {
+                (false, _) => values.next_back().map(|value| (key, Value::String(value))),
+                // A variable holds a whole list.
+                (true, ValueSource::EnvVariable) => {
+                    let whole = values.next()?;
+                    Some((key, whole.split(',').map(str::trim).map(str::to_owned).collect()))
+                }
+                (true, _) => Some((key, values.collect())),
             }
         });
         Ok(Self { file: matches.get_one("config").cloned(), typed: typed.collect(), group: PhantomData })

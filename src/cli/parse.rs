@@ -14,7 +14,7 @@ use serde_json::{Value as Json, json};
 use super::Failure;
 use super::flags::{Flags, Parsing};
 use crate::datagram::{Datagram, Timestamp};
-use crate::parse::{EventMaker, EventSink};
+use crate::parse::EventMaker;
 use crate::proto::vector::PushEventsRequest;
 use crate::receiver::event_to_json;
 
@@ -44,16 +44,6 @@ fn peer(text: &str) -> Result<SocketAddr, String> {
     let with_port = |ip: IpAddr| SocketAddr::new(ip, 514);
     let invalid = |_| format!("`{text}` is no peer: write IP or IP:PORT");
     text.parse().or_else(|_| text.parse().map(with_port)).map_err(invalid)
-}
-
-/// Collects encoded events.
-#[derive(Default)]
-struct Events(Vec<u8>);
-
-impl EventSink for Events {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.0);
-    }
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -109,8 +99,8 @@ fn events(args: &Args, maker: &mut EventMaker, payload: &[u8]) -> io::Result<Vec
     }
     let received = args.now.unwrap_or_else(Timestamp::now);
     let datagram = Datagram { payload, peer: args.peer, received: None, truncated: false };
-    let mut events = Events::default();
+    let mut events = Vec::new();
     maker.make(&datagram, received, &mut events);
-    let request = PushEventsRequest::decode(&events.0[..]).map_err(io::Error::other)?;
+    let request = PushEventsRequest::decode(&events[..]).map_err(io::Error::other)?;
     Ok(request.events.iter().map(event_to_json).collect())
 }

@@ -162,7 +162,7 @@ fn put_structured_data(log: &mut LogWriter<'_>, elements: &[StructuredElement<&s
 
 /// A parameter's value without its escapes (RFC 5424, 6.3.3), as `syslog_loose` reads them: `\"`, `\]` and `\\`, and `\n`
 /// for a line feed; a backslash before anything else is one.
-pub(crate) fn unescape(value: &str) -> Cow<'_, str> {
+fn unescape(value: &str) -> Cow<'_, str> {
     if memchr::memchr(b'\\', value.as_bytes()).is_none() {
         return Cow::Borrowed(value);
     }

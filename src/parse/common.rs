@@ -9,6 +9,7 @@ use syslog_loose::{ProcId, StructuredElement, decompose_pri};
 
 use super::parts::Parts;
 use super::syslog::Context;
+use super::zone::month_number;
 use crate::datagram::Timestamp;
 
 /// The parts of a message of a common shape, or none: then it is `syslog_loose`'s to read.
@@ -42,7 +43,7 @@ fn rfc3164<'a>(text: &'a str, context: &Context) -> Option<Parts<'a>> {
     let [m1, m2, m3, b' ', d1, d2, b' ', h1, h2, b':', n1, n2, b':', s1, s2, b' '] = *head else {
         return None;
     };
-    let month = month([m1, m2, m3])?;
+    let month = month_number([m1, m2, m3])?;
     let day = if d1 == b' ' { digit(d2)? } else { two(d1, d2)? };
     let date = NaiveDate::from_ymd_opt(context.calendar.year_of(month), month, day)?;
     let wall = date.and_hms_opt(two(h1, h2)?, two(n1, n2)?, two(s1, s2)?)?;
@@ -189,14 +190,6 @@ fn timestamp(text: &[u8]) -> Option<Timestamp> {
     };
     let time = date.and_hms_nano_opt(two(*h1, *h2)?, two(*n1, *n2)?, two(*s1, *s2)?, nanos)?;
     Some(Timestamp { seconds: time.and_utc().timestamp() - offset, nanos })
-}
-
-fn month(name: [u8; 3]) -> Option<u32> {
-    const MONTHS: [[u8; 3]; 12] = [
-        *b"Jan", *b"Feb", *b"Mar", *b"Apr", *b"May", *b"Jun", *b"Jul", *b"Aug", *b"Sep", *b"Oct", *b"Nov",
-        *b"Dec",
-    ];
-    MONTHS.iter().position(|month| *month == name).map(|at| at as u32 + 1)
 }
 
 fn digit(byte: u8) -> Option<u32> {

@@ -17,6 +17,13 @@ pub trait EventSink {
     fn add(&mut self, write: impl FnOnce(&mut Vec<u8>));
 }
 
+/// Events one behind the other: what a request's body is made of.
+impl EventSink for Vec<u8> {
+    fn add(&mut self, write: impl FnOnce(&mut Self)) {
+        write(self);
+    }
+}
+
 /// What came of a datagram.
 #[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
 pub struct Made {

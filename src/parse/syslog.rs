@@ -7,7 +7,7 @@ use syslog_loose::{Message, Protocol, Variant, parse_message_with_year_exact_tz}
 
 use super::common;
 use super::parts::Parts;
-use super::zone::{Calendar, Zone};
+use super::zone::{Calendar, Zone, month_number};
 use crate::datagram::Timestamp;
 
 /// What the parse depends on beside the text.
@@ -59,21 +59,13 @@ fn possible_variant(text: &str) -> Option<Variant> {
             matches!(rest.get(digits(rest)), Some(b' ' | b'\t' | b'-')).then_some(Variant::Either)
         }
         // RFC 5424 has a version here, so no letter.
-        [a, b, c, ..] => is_month([*a, *b, *c]).then_some(Variant::RFC3164),
+        [a, b, c, ..] => month_number([*a, *b, *c]).map(|_| Variant::RFC3164),
         _ => None,
     }
 }
 
 fn digits(text: &[u8]) -> usize {
     text.iter().take_while(|byte| byte.is_ascii_digit()).count()
-}
-
-fn is_month(name: [u8; 3]) -> bool {
-    const MONTHS: [[u8; 3]; 12] = [
-        *b"jan", *b"feb", *b"mar", *b"apr", *b"may", *b"jun", *b"jul", *b"aug", *b"sep", *b"oct", *b"nov",
-        *b"dec",
-    ];
-    MONTHS.contains(&name.map(|letter| letter.to_ascii_lowercase()))
 }
 
 fn from_message<'a>(message: &Message<&'a str>) -> Parts<'a> {

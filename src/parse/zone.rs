@@ -98,6 +98,13 @@ impl<Z: TimeZone> From<&DateTime<Z>> for Timestamp {
     }
 }
 
+/// The number of a month by its first three letters, in either case.
+pub(super) fn month_number(name: [u8; 3]) -> Option<u32> {
+    const MONTHS: &[u8] = b"janfebmaraprmayjunjulaugsepoctnovdec";
+    let at = MONTHS.chunks_exact(3).position(|month| month.eq_ignore_ascii_case(&name))?;
+    Some(at as u32 + 1)
+}
+
 /// Guesses the year of a date that has none, as Vector does: the current one in UTC, or the last for December
 /// read in January. "Now" is when the datagram was received, so nothing here reads a clock.
 #[derive(Debug, Clone, Copy, Default)]

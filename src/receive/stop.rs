@@ -1,7 +1,7 @@
 //! The signal that wakes every worker to drain and end.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
+use std::os::fd::{BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
@@ -46,10 +46,5 @@ impl Stop {
             [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::new(&self.event, PollFlags::IN)];
         // Whatever ends the wait, the next read tells why: an error here (EINTR) is no news.
         poll(&mut fds, timeout.as_ref()).ok();
-    }
-
-    /// The signal's own descriptor, readable once it was given.
-    pub fn as_fd(&self) -> BorrowedFd<'_> {
-        self.event.as_fd()
     }
 }

@@ -7,7 +7,7 @@ use fastrand::Rng;
 use prost::Message;
 use serde_json::Value as Json;
 use sluicegate::datagram::{Datagram, Timestamp};
-use sluicegate::parse::{EventMaker, EventSink, Mode, Options};
+use sluicegate::parse::{EventMaker, Mode, Options};
 use sluicegate::proto::vector::PushEventsRequest;
 use sluicegate::receiver::event_to_json;
 use vrl::compiler::runtime::Runtime;
@@ -16,20 +16,12 @@ use vrl::value::{Secrets, Value};
 
 const MESSAGES: usize = 200_000;
 
-struct Encoded(Vec<u8>);
-
-impl EventSink for Encoded {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.0);
-    }
-}
-
 fn ours(maker: &mut EventMaker, payload: &[u8]) -> BTreeMap<String, Json> {
     let peer = "192.0.2.1:514".parse().unwrap();
     let datagram = Datagram { payload, peer, received: None, truncated: false };
-    let mut encoded = Encoded(Vec::new());
+    let mut encoded = Vec::new();
     maker.make(&datagram, Timestamp::now(), &mut encoded);
-    let request = PushEventsRequest::decode(&encoded.0[..]).unwrap();
+    let request = PushEventsRequest::decode(&encoded[..]).unwrap();
     match event_to_json(&request.events[0]) {
         Json::Object(fields) => fields.into_iter().collect(),
         other => panic!("{other}"),

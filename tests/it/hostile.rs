@@ -2,25 +2,17 @@
 
 use prost::Message;
 use sluicegate::datagram::{Datagram, Timestamp};
-use sluicegate::parse::{EventMaker, EventSink, Mode, Options};
+use sluicegate::parse::{EventMaker, Mode, Options};
 use sluicegate::proto::event::{Log, event_wrapper::Event, value::Kind};
 use sluicegate::proto::vector::PushEventsRequest;
-
-struct Encoded(Vec<u8>);
-
-impl EventSink for Encoded {
-    fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        write(&mut self.0);
-    }
-}
 
 fn log(payload: &[u8]) -> Log {
     let options = Options { mode: Mode::Syslog, timezone: "UTC".parse().unwrap(), ..Options::default() };
     let datagram =
         Datagram { payload, peer: "192.0.2.1:514".parse().unwrap(), received: None, truncated: false };
-    let mut encoded = Encoded(Vec::new());
+    let mut encoded = Vec::new();
     EventMaker::new(&options).make(&datagram, Timestamp { seconds: 1_796_000_000, nanos: 0 }, &mut encoded);
-    let request = PushEventsRequest::decode(&encoded.0[..]).expect("it decodes");
+    let request = PushEventsRequest::decode(&encoded[..]).expect("it decodes");
     match request.events.into_iter().next().unwrap().event {
         Some(Event::Log(log)) => log,
         other => panic!("{other:?}"),

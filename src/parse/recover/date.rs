@@ -10,7 +10,7 @@ use nom::{IResult, Parser};
 
 use crate::datagram::Timestamp;
 use crate::parse::syslog::Context;
-use crate::parse::zone::Zone;
+use crate::parse::zone::{Zone, month_number};
 
 /// A date as it was written.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -128,10 +128,8 @@ fn number<'a>(
 }
 
 fn month(input: &[u8]) -> IResult<&[u8], u32> {
-    const MONTHS: &[u8] = b"janfebmaraprmayjunjulaugsepoctnovdec";
-    let number = |name: &[u8]| MONTHS.chunks_exact(3).position(|month| month.eq_ignore_ascii_case(name));
-    map_opt(take_while_m_n(3, 3, |b: u8| b.is_ascii_alphabetic()), |name| Some(number(name)? as u32 + 1))
-        .parse(input)
+    let letters = take_while_m_n(3, 3, |b: u8| b.is_ascii_alphabetic());
+    map_opt(letters, |name: &[u8]| month_number(name.try_into().ok()?)).parse(input)
 }
 
 /// `+02:00` or `+0200`.
