@@ -30,22 +30,28 @@ impl<'a> LogWriter<'a> {
     /// Text or bytes.
     #[inline]
     pub fn bytes(&mut self, key: &str, value: &[u8]) {
+        self.short_or_long(FIELD_1, key, value);
+    }
+
+    /// Adds an entry whose `Value` has one length-delimited field: `tag` and `content`.
+    #[inline]
+    fn short_or_long(&mut self, tag: u8, key: &str, content: &[u8]) {
         const SHORT: usize = 16;
         // Most entries are short: their head is put together apart and copied at once.
-        if key.len() <= SHORT && value.len() < 100 {
-            let (length, value_field) = (key.len(), value.len() + 2);
+        if key.len() <= SHORT && content.len() < 100 {
+            let (length, value_field) = (key.len(), content.len() + 2);
             let mut head = [0; SHORT + 8];
             head[..4].copy_from_slice(&[FIELD_1, (length + value_field + 4) as u8, FIELD_1, length as u8]);
             head[4..4 + length].copy_from_slice(key.as_bytes());
-            let tail = [FIELD_2, value_field as u8, FIELD_1, value.len() as u8];
+            let tail = [FIELD_2, value_field as u8, tag, content.len() as u8];
             head[4 + length..8 + length].copy_from_slice(&tail);
             self.out.extend_from_slice(&head[..8 + length]);
-            self.out.extend_from_slice(value);
+            self.out.extend_from_slice(content);
             return;
         }
-        wire::put_entry_head(self.out, key, field_length(value.len()));
-        put_field(self.out, FIELD_1, value.len());
-        self.out.extend_from_slice(value);
+        wire::put_entry_head(self.out, key, field_length(content.len()));
+        put_field(self.out, tag, content.len());
+        self.out.extend_from_slice(content);
     }
 
     /// A whole number.
@@ -56,8 +62,8 @@ impl<'a> LogWriter<'a> {
 
     /// A point in time.
     pub fn timestamp(&mut self, key: &str, value: Timestamp) {
-        wire::put_entry_head(self.out, key, wire::timestamp_value_length(value));
-        wire::put_timestamp_value(self.out, value);
+        let (content, length) = wire::timestamp(value);
+        self.short_or_long(FIELD_2, key, &content[..length]);
     }
 
     /// An object of texts. `pairs` is gone through twice: first for its length.

@@ -78,25 +78,36 @@ pub fn put_integer_value(out: &mut Vec<u8>, integer: i64) {
 
 /// Bytes that [`put_timestamp_value`] writes.
 pub fn timestamp_value_length(time: Timestamp) -> usize {
-    field_length(timestamp_length(time))
+    field_length(timestamp(time).1)
 }
 
-/// Appends the wire form of `Value { timestamp }`; a zero part is left out, as proto3 has it.
+/// Appends the wire form of `Value { timestamp }`.
 pub fn put_timestamp_value(out: &mut Vec<u8>, time: Timestamp) {
-    put_field(out, FIELD_2, timestamp_length(time));
-    if time.seconds != 0 {
-        out.push(SECONDS);
-        put_varint(out, time.seconds as u64);
-    }
-    if time.nanos != 0 {
-        out.push(NANOS);
-        put_varint(out, u64::from(time.nanos));
-    }
+    let (content, length) = timestamp(time);
+    put_field(out, FIELD_2, length);
+    out.extend_from_slice(&content[..length]);
 }
 
-fn timestamp_length(time: Timestamp) -> usize {
-    let part = |value: u64| if value == 0 { 0 } else { 1 + varint_length(value) };
-    part(time.seconds as u64) + part(u64::from(time.nanos))
+/// The wire form of a `Timestamp`, and its length; a zero part is left out, as proto3 has it.
+#[inline]
+pub fn timestamp(time: Timestamp) -> ([u8; 18], usize) {
+    let mut out = [0; 18];
+    let mut at = 0;
+    for (tag, mut value) in [(SECONDS, time.seconds as u64), (NANOS, u64::from(time.nanos))] {
+        if value == 0 {
+            continue;
+        }
+        out[at] = tag;
+        at += 1;
+        while value >= 0x80 {
+            out[at] = value as u8 | 0x80;
+            value >>= 7;
+            at += 1;
+        }
+        out[at] = value as u8;
+        at += 1;
+    }
+    (out, at)
 }
 
 /// Reads a varint from the front of `bytes`: its value and what follows it.

@@ -7,6 +7,7 @@
 use chrono::NaiveDate;
 use syslog_loose::{ProcId, StructuredElement, decompose_pri};
 
+use super::clock::{date_and_time, digit, two};
 use super::parts::Parts;
 use super::syslog::Context;
 use super::zone::month_number;
@@ -159,14 +160,9 @@ fn is_graphic_but(byte: u8, but: &[u8]) -> bool {
 
 /// `2026-10-11T22:14:15`, a fraction of up to nine digits, `Z` or `+02:00`.
 fn timestamp(text: &[u8]) -> Option<Timestamp> {
-    let [y1, y2, y3, y4, b'-', o1, o2, b'-', d1, d2, b'T', h1, h2, b':', n1, n2, b':', s1, s2, rest @ ..] =
-        text
-    else {
-        return None;
-    };
-    let year = i32::try_from(two(*y1, *y2)? * 100 + two(*y3, *y4)?).ok()?;
-    let date = NaiveDate::from_ymd_opt(year, two(*o1, *o2)?, two(*d1, *d2)?)?;
-    let (mut nanos, mut rest) = (0, rest);
+    let (date, mut rest) = text.split_first_chunk()?;
+    let (time, _) = date_and_time(date).filter(|(_, between)| *between == b'T')?;
+    let mut nanos = 0;
     if let [b'.', after @ ..] = rest {
         let length = after.iter().take_while(|byte| byte.is_ascii_digit()).count();
         if length == 0 || length > 9 {
@@ -188,14 +184,5 @@ fn timestamp(text: &[u8]) -> Option<Timestamp> {
         }
         _ => return None,
     };
-    let time = date.and_hms_nano_opt(two(*h1, *h2)?, two(*n1, *n2)?, two(*s1, *s2)?, nanos)?;
     Some(Timestamp { seconds: time.and_utc().timestamp() - offset, nanos })
-}
-
-fn digit(byte: u8) -> Option<u32> {
-    byte.is_ascii_digit().then(|| u32::from(byte - b'0'))
-}
-
-fn two(tens: u8, ones: u8) -> Option<u32> {
-    Some(digit(tens)? * 10 + digit(ones)?)
 }

@@ -105,8 +105,8 @@ impl EventMaker {
     ) -> Made {
         let text = text(datagram.payload);
         match self.parser.parse(&text, datagram.payload, received) {
-            Ok(parts) => {
-                let parts = Parts { error: error.or(parts.error), ..parts };
+            Ok(mut parts) => {
+                parts.error = error.or(parts.error);
                 sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
                 Made { error: parts.error, shed: None }
             }

@@ -3,6 +3,7 @@
 //! In: a borrowed datagram and the time of its receipt. Out: encoded events, into the worker's open batch. Nothing
 //! is dropped unless a person asked for that: what does not parse is kept, with `parse_error` to say why.
 
+mod clock;
 mod common;
 mod maker;
 mod parts;

@@ -100,9 +100,22 @@ impl<Z: TimeZone> From<&DateTime<Z>> for Timestamp {
 
 /// The number of a month by its first three letters, in either case.
 pub(super) fn month_number(name: [u8; 3]) -> Option<u32> {
-    const MONTHS: &[u8] = b"janfebmaraprmayjunjulaugsepoctnovdec";
-    let at = MONTHS.chunks_exact(3).position(|month| month.eq_ignore_ascii_case(&name))?;
-    Some(at as u32 + 1)
+    // This bit makes letters small, and makes no letter of what is none.
+    Some(match &name.map(|byte| byte | 0x20) {
+        b"jan" => 1,
+        b"feb" => 2,
+        b"mar" => 3,
+        b"apr" => 4,
+        b"may" => 5,
+        b"jun" => 6,
+        b"jul" => 7,
+        b"aug" => 8,
+        b"sep" => 9,
+        b"oct" => 10,
+        b"nov" => 11,
+        b"dec" => 12,
+        _ => return None,
+    })
 }
 
 /// Guesses the year of a date that has none, as Vector does: the current one in UTC, or the last for December

@@ -2,7 +2,7 @@
 
 use syslog_loose::{ProcId, Protocol, Variant, parse_message_with_year_exact};
 
-use super::date::{self, blanks};
+use super::date;
 use super::{host, word};
 use crate::parse::parts::{ParseError, Parts};
 use crate::parse::syslog::Context;
@@ -10,16 +10,16 @@ use crate::parse::syslog::Context;
 /// Meraki: `[1 ]1791756855.4269 branch_mr events type=…`.
 pub(super) fn epoch(text: &[u8]) -> Option<Parts<'_>> {
     let (version, rest) = version(text);
-    let (rest, time) = date::epoch(rest).ok()?;
+    let (time, rest) = date::epoch(rest)?;
     let (name, message) = word(rest.strip_prefix(b" ")?)?;
     Some(Parts { version, timestamp: Some(time), hostname: Some(host(name)?), message, ..Parts::default() })
 }
 
 /// NetScaler: `10/11/2026:22:14:15 GMT ns-vpx-1 0-PPE-0 : default TCP …`.
 pub(super) fn netscaler<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
-    let (rest, date) = date::netscaler(text).ok()?;
+    let (date, rest) = date::netscaler(text)?;
     let timestamp = Some(date.instant(context)?);
-    let rest = blanks(rest);
+    let rest = rest.trim_ascii_start();
     // The host may be left out there; the packet engine (`0-PPE-0`) never is.
     let (name, message) = match word(rest) {
         Some((name, message))
@@ -46,7 +46,7 @@ pub(super) fn iso<'a>(
     rewritten: &'a mut String,
 ) -> Option<Parts<'a>> {
     let (version, rest) = if has_priority { version(text) } else { (None, text) };
-    let (rest, date) = date::iso(rest).ok()?;
+    let (date, rest) = date::iso(rest)?;
     let timestamp = Some(date.instant(context)?);
     let rest = match rest {
         [b' ' | b'\t', rest @ ..] => rest,

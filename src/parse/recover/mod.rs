@@ -10,6 +10,7 @@ mod pairs;
 
 use syslog_loose::{SyslogFacility, SyslogSeverity, decompose_pri};
 
+use super::clock::Reader;
 use super::parts::{ParseError, Parts};
 use super::syslog::{self, Context};
 
@@ -19,7 +20,7 @@ const BOM: &[u8] = b"\xEF\xBB\xBF";
 /// Room for texts that have to be put together; kept by the caller so that it is allocated once.
 #[derive(Debug, Default)]
 pub(super) struct Scratch {
-    header: String,
+    header: Vec<u8>,
     rewritten: String,
 }
 
@@ -38,7 +39,7 @@ pub(super) fn recover<'a>(datagram: &'a [u8], context: &Context, scratch: &'a mu
     match priority(unframed) {
         Priority::Valid { facility, severity, rest } => {
             let parts = Parts { facility, severity, error: Some(ParseError::Timestamp), ..Parts::default() };
-            let rest = date::blanks(rest);
+            let rest = rest.trim_ascii_start();
             layout(rest, true, context, scratch, Parts { message: rest, ..parts })
         }
         Priority::None => {
@@ -64,15 +65,10 @@ fn layout<'a>(
         .or_else(|| dated::iso(rest, has_priority, context, rewritten))
         .or_else(|| if has_priority { dated::ubiquiti(rest) } else { None })
         .or_else(|| cisco::parse(rest, context, header));
-    match known {
-        Some(known) => Parts {
-            facility: found.facility,
-            severity: found.severity,
-            error: known.error.or(Some(ParseError::Timestamp)),
-            ..known
-        },
-        None => found,
-    }
+    let Some(mut known) = known else { return found };
+    (known.facility, known.severity) = (found.facility, found.severity);
+    known.error = known.error.or(Some(ParseError::Timestamp));
+    known
 }
 
 /// Without the line ends and NULs that some senders put behind a message.
@@ -103,10 +99,10 @@ fn fills(mut count: usize, mut rest: &[u8]) -> bool {
 
 /// `39 <13>…`: the count, and what it counts.
 fn counted(text: &[u8]) -> Option<(usize, &[u8])> {
-    let digits = text.iter().take(6).position(|byte| !byte.is_ascii_digit())?;
-    let count = std::str::from_utf8(&text[..digits]).ok()?.parse().ok()?;
-    let rest = text[digits..].strip_prefix(b" ")?;
-    matches!(priority(rest), Priority::Valid { .. }).then_some((count, rest))
+    let mut reader = Reader { rest: text };
+    let count = reader.number(1, 5)?;
+    reader.one_of(b" ")?;
+    matches!(priority(reader.rest), Priority::Valid { .. }).then_some((count as usize, reader.rest))
 }
 
 enum Priority<'a> {
@@ -121,16 +117,12 @@ enum Priority<'a> {
 }
 
 fn priority(text: &[u8]) -> Priority<'_> {
-    let Some(after) = text.strip_prefix(b"<") else { return Priority::None };
-    let digits = after.iter().take(4).take_while(|byte| byte.is_ascii_digit()).count();
-    if digits == 0 {
-        return Priority::None;
-    }
-    let number = std::str::from_utf8(&after[..digits]).ok().and_then(|digits| digits.parse::<u8>().ok());
-    match (number, after[digits..].strip_prefix(b">")) {
-        (Some(number @ 0..=191), Some(rest)) => {
+    let mut reader = Reader { rest: text };
+    let Some(number) = reader.one_of(b"<").and_then(|_| reader.number(1, 4)) else { return Priority::None };
+    match (u8::try_from(number), reader.one_of(b">")) {
+        (Ok(number @ 0..=191), Some(_)) => {
             let (facility, severity) = decompose_pri(number);
-            Priority::Valid { facility, severity, rest }
+            Priority::Valid { facility, severity, rest: reader.rest }
         }
         _ => Priority::Wrong,
     }

@@ -10,40 +10,38 @@ const FRONT: usize = 1_024;
 
 /// The parts of a message whose vendor shows in its first pairs.
 pub(super) fn parse<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
-    let known = match text {
+    let mut known = match text {
         [b'd', b'a', b't', b'e', b'=', ..] => fortinet(text, context),
         [b'd', b'e', b'v', b'i', b'c', b'e', b'=' | b'_', ..] => sophos(text, context),
         [b'i', b'd', b'=', ..] => sonicwall(text, context),
         [b't', b'i', b'm', b'e', b'=', ..] => checkpoint(text),
         _ => netscreen(text),
     }?;
-    Some(Parts { message: if known.message.is_empty() { text } else { known.message }, ..known })
+    if known.message.is_empty() {
+        known.message = text;
+    }
+    Some(known)
 }
 
 /// `date=2026-10-11 time=22:14:15 devname="fgt-1" devid="…" tz="+0200" …`.
 fn fortinet<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
-    let value = |key| value(text, key, b' ');
-    value(b"devid")
-        .or_else(|| value(b"device_id"))
-        .or_else(|| value(b"logid"))
-        .or_else(|| value(b"log_id"))?;
-    let mut date = day_and_time(value(b"date")?, value(b"time")?)?;
-    if let Some(zone) = value(b"tz") {
-        date = date.in_zone(zone);
-    }
-    let hostname = value(b"devname").and_then(host);
-    Some(Parts { timestamp: date.instant(context), hostname, ..Parts::default() })
+    let [date, time, zone, name, id] = values(text, b' ', [b"date", b"time", b"tz", b"devname", b"devid"]);
+    // Older versions, and what has no device.
+    id.or_else(|| values(text, b' ', [b"device_id", b"logid", b"log_id"]).into_iter().flatten().next())?;
+    let date = day_and_time(date?, time?)?;
+    let date = zone.map_or(date, |zone| date.in_zone(zone));
+    Some(Parts { timestamp: date.instant(context), hostname: name.and_then(host), ..Parts::default() })
 }
 
 /// `device="SFW" date=2026-10-11 time=22:14:15 timezone="CEST" …`, or `device_name="SFW" timestamp="2026-…+0200"`.
 /// `device_name` is the model there: no host is stated.
 fn sophos<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
-    let value = |key| value(text, key, b' ');
-    let date = match value(b"timestamp") {
-        Some(stamp) => date::iso(stamp).ok().filter(|(rest, _)| rest.is_empty())?.1,
+    let [stamp, date, time, zone] = values(text, b' ', [b"timestamp", b"date", b"time", b"timezone"]);
+    let date = match stamp {
+        Some(stamp) => date::iso(stamp).filter(|(_, rest)| rest.is_empty())?.0,
         None => {
-            let date = day_and_time(value(b"date")?, value(b"time")?)?;
-            value(b"timezone").map_or(date, |zone| date.in_zone(zone))
+            let date = day_and_time(date?, time?)?;
+            zone.map_or(date, |zone| date.in_zone(zone))
         }
     };
     Some(Parts { timestamp: date.instant(context), ..Parts::default() })
@@ -51,17 +49,17 @@ fn sophos<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
 
 /// `id=firewall sn=000000000000 time="2026-10-11 22:14:15 UTC" fw=203.0.113.6 …`.
 fn sonicwall<'a>(text: &'a [u8], context: &Context) -> Option<Parts<'a>> {
-    let value = |key| value(text, key, b' ');
-    value(b"sn")?;
-    let (rest, date) = date::iso(value(b"time")?).ok()?;
+    let [serial, time] = values(text, b' ', [b"sn", b"time"]);
+    serial?;
+    let (date, rest) = date::iso(time?)?;
     rest.is_empty().then(|| Parts { timestamp: date.instant(context), ..Parts::default() })
 }
 
 /// Check Point's log exporter, format `splunk`: `time=1791756855|hostname=cp-lm-1|…`.
 fn checkpoint(text: &[u8]) -> Option<Parts<'_>> {
-    let value = |key| value(text, key, b'|');
-    let (rest, time) = date::epoch(value(b"time")?).ok()?;
-    let hostname = Some(host(value(b"hostname")?)?);
+    let [time, hostname] = values(text, b'|', [b"time", b"hostname"]);
+    let (time, rest) = date::epoch(time?)?;
+    let hostname = Some(host(hostname?)?);
     rest.is_empty().then(|| Parts { timestamp: Some(time), hostname, ..Parts::default() })
 }
 
@@ -77,19 +75,39 @@ fn day_and_time(day: &[u8], time: &[u8]) -> Option<date::Date> {
     let mut both = [b' '; 40];
     both.get_mut(..day.len())?.copy_from_slice(day);
     both.get_mut(day.len() + 1..day.len() + 1 + time.len())?.copy_from_slice(time);
-    let (rest, date) = date::iso(&both[..day.len() + 1 + time.len()]).ok()?;
+    let (date, rest) = date::iso(&both[..day.len() + 1 + time.len()])?;
     rest.is_empty().then_some(date)
 }
 
-/// The value of the first `key=`, without quotes; pairs are apart by `separator`.
-fn value<'a>(text: &'a [u8], key: &[u8], separator: u8) -> Option<&'a [u8]> {
-    let front = &text[..text.len().min(FRONT)];
-    let starts_pair = |at: usize| at == 0 || front[at - 1] == separator;
-    let is_key = |equals: &usize| front[..*equals].ends_with(key) && starts_pair(equals - key.len());
-    let equals = memchr::memchr_iter(b'=', front).find(is_key)?;
-    let value = &front[equals + 1..];
-    match value.strip_prefix(b"\"") {
-        Some(quoted) => Some(&quoted[..memchr::memchr(b'"', quoted)?]),
-        None => Some(&value[..memchr::memchr(separator, value).unwrap_or(value.len())]),
+/// The value of each key where it comes first, without quotes; pairs are apart by `separator`.
+fn values<'a, const N: usize>(text: &'a [u8], separator: u8, keys: [&[u8]; N]) -> [Option<&'a [u8]>; N] {
+    let mut found = [None; N];
+    let (mut missing, mut key, mut at) = (N, 0, 0);
+    // Byte by byte: keys are shorter than what a search by vectors pays for.
+    while let Some(byte) = text.get(at).filter(|_| missing > 0 && at < FRONT) {
+        at += 1;
+        if *byte == separator {
+            key = at;
+        } else if *byte == b'=' {
+            let Some((value, taken)) = value(&text[at..], separator) else { break };
+            let wanted = keys.iter().position(|wanted| *wanted == &text[key..at - 1]);
+            if let Some(slot) = wanted.map(|wanted| &mut found[wanted]).filter(|slot| slot.is_none()) {
+                *slot = Some(value);
+                missing -= 1;
+            }
+            at += taken;
+        }
+    }
+    found
+}
+
+/// The value that begins here, without quotes, and how much is behind its end; none where a quote never ends.
+fn value(text: &[u8], separator: u8) -> Option<(&[u8], usize)> {
+    match text.strip_prefix(b"\"") {
+        Some(quoted) => memchr::memchr(b'"', quoted).map(|end| (&quoted[..end], end + 2)),
+        None => {
+            let end = text.iter().position(|byte| *byte == separator).unwrap_or(text.len());
+            Some((&text[..end], end))
+        }
     }
 }
