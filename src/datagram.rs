@@ -31,6 +31,12 @@ impl Timestamp {
         let since = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         Self { seconds: since.as_secs() as i64, nanos: since.subsec_nanos() }
     }
+
+    /// Seconds from `earlier` to this; 0 where the clock was set back in between.
+    pub fn seconds_since(self, earlier: Self) -> f64 {
+        let seconds = (self.seconds - earlier.seconds) as f64;
+        (seconds + (f64::from(self.nanos) - f64::from(earlier.nanos)) / 1e9).max(0.0)
+    }
 }
 
 /// The address with an IPv4-mapped IPv6 one written as the IPv4 that it stands for.

@@ -64,7 +64,7 @@ impl Pipeline {
         let groups = open_groups(&config.listeners)?;
         let queue = Queue::new(config.buffer);
         let stop = Arc::new(Stop::new()?);
-        let books = Arc::new(Books { desks: desks(&groups), ..Books::default() });
+        let books = Arc::new(Books { desks: desks(&groups, config.admin.top_senders), ..Books::default() });
         info!(bytes = config.memory_ceiling(), "memory ceiling, beside the sockets' own buffers");
 
         let context = push::Context {
@@ -148,14 +148,16 @@ fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
     listeners.iter().map(|l| Group::open(l, !takes_ipv4(l.address.port()))).collect()
 }
 
-fn desks(groups: &[Group]) -> Vec<Desk> {
+fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
     let of_group = |group: &Group| {
-        let (listener, steering) = (group.listener.address, group.steering);
+        let (listener, steering, buffer_bytes) =
+            (group.listener.address, group.steering, group.buffer.granted);
         (0..group.sockets.len()).map(move |worker| Desk {
             listener,
             steering,
             worker,
-            books: Arc::new(WorkerBooks::default()),
+            buffer_bytes,
+            books: Arc::new(WorkerBooks::new(top_senders)),
         })
     };
     groups.iter().flat_map(of_group).collect()

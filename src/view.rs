@@ -2,12 +2,14 @@
 
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::{Arc, Mutex, PoisonError, RwLock};
+use std::time::Instant;
 
+use serde::Serialize;
 use socket2::Socket;
 
 use crate::admin::WorkerState;
-use crate::books::{Books, Report, process_cpu_us};
+use crate::books::{Books, Report, Senders, Top, process_cpu_us};
 use crate::config::Config;
 use crate::metrics::{self, HostCounters, Snapshot};
 use crate::queue::Queue;
@@ -20,7 +22,8 @@ const HIGH_MARK: f64 = 0.9;
 /// What is seen of a running pipeline. Nothing here slows a datagram down.
 #[derive(Debug)]
 pub struct View {
-    config: Config,
+    config: RwLock<Arc<Config>>,
+    started: Instant,
     books: Arc<Books>,
     queue: Arc<Queue>,
     buffers: Vec<GrantedBuffer>,
@@ -29,6 +32,37 @@ pub struct View {
     /// The kernel's drop counters as last seen: they are 32 bits wide and wrap.
     drops: Mutex<Vec<u32>>,
     stopping: AtomicBool,
+}
+
+/// What `/status` answers.
+#[derive(Debug, Serialize)]
+pub struct Status {
+    /// The program's.
+    pub version: &'static str,
+    /// Seconds since the start.
+    pub uptime_secs: u64,
+    /// The queue between workers and pushers.
+    pub queue: QueueStatus,
+    /// What the host lost before any of our sockets.
+    pub host: HostCounters,
+    /// The books.
+    #[serde(flatten)]
+    pub report: Report,
+}
+
+/// What the queue holds.
+#[derive(Debug, Serialize)]
+pub struct QueueStatus {
+    /// Events that wait to be pushed.
+    pub waiting_events: u64,
+    /// Memory that they take, bytes.
+    pub waiting_bytes: usize,
+    /// Memory that they may take, bytes.
+    pub limit_bytes: usize,
+    /// Events pushed and not answered yet.
+    pub in_flight_events: u64,
+    /// Memory that those take, bytes.
+    pub in_flight_bytes: usize,
 }
 
 impl View {
@@ -40,7 +74,8 @@ impl View {
     ) -> Arc<Self> {
         let sockets: Vec<_> = groups.iter().flat_map(|group| group.sockets.iter().cloned()).collect();
         Arc::new(Self {
-            config: config.clone(),
+            config: RwLock::new(Arc::new(config.clone())),
+            started: Instant::now(),
             books: Arc::clone(books),
             queue: Arc::clone(queue),
             buffers: groups.iter().map(|group| group.buffer).collect(),
@@ -51,8 +86,12 @@ impl View {
     }
 
     /// The configuration in force.
-    pub fn config(&self) -> &Config {
-        &self.config
+    pub fn config(&self) -> Arc<Config> {
+        Arc::clone(&self.config.read().unwrap_or_else(PoisonError::into_inner))
+    }
+
+    pub(crate) fn set_config(&self, config: Config) {
+        *self.config.write().unwrap_or_else(PoisonError::into_inner) = Arc::new(config);
     }
 
     /// Says that the pipeline takes no more datagrams.
@@ -77,14 +116,38 @@ impl View {
         self.books.report(self.queue.levels())
     }
 
-    /// Every metric, now, as Prometheus reads it.
-    pub fn metrics(&self) -> String {
+    /// The books and what is around them, now.
+    pub fn status(&self) -> Status {
+        let levels = self.queue.levels();
+        Status {
+            version: env!("CARGO_PKG_VERSION"),
+            uptime_secs: self.started.elapsed().as_secs(),
+            queue: QueueStatus {
+                waiting_events: levels.waiting.events,
+                waiting_bytes: levels.waiting.bytes,
+                limit_bytes: self.config().buffer.max_bytes,
+                in_flight_events: levels.in_flight.events,
+                in_flight_bytes: levels.in_flight.bytes,
+            },
+            host: HostCounters::read(),
+            report: self.report(),
+        }
+    }
+
+    /// The heaviest senders.
+    pub fn top(&self) -> Top {
+        Senders::top(self.books.desks.iter().map(|desk| &desk.books.senders))
+    }
+
+    /// Every metric, now.
+    pub fn snapshot<T>(&self, read: impl FnOnce(&Snapshot<'_>) -> T) -> T {
         self.read_sockets();
-        metrics::render(&Snapshot {
+        read(&Snapshot {
             books: &self.books,
             counts: self.books.desks.iter().map(|desk| desk.books.read()).collect(),
+            endpoints: self.books.push.endpoints(),
             levels: self.queue.levels(),
-            config: &self.config,
+            config: &self.config(),
             buffers: &self.buffers,
             host: HostCounters::read(),
             cpu_seconds: process_cpu_us() / 1e6,
@@ -106,7 +169,7 @@ impl View {
 
     /// Whether it should get datagrams, or why not.
     pub fn readiness(&self) -> Result<(), String> {
-        let waiting = self.queue.levels().waiting.bytes as f64 / self.config.buffer.max_bytes as f64;
+        let waiting = self.queue.levels().waiting.bytes as f64 / self.config().buffer.max_bytes as f64;
         match waiting {
             _ if self.stopping.load(Relaxed) => Err("stopping".to_owned()),
             fill if fill > HIGH_MARK => Err(format!("the queue is {:.0} % full", fill.min(1.0) * 100.0)),

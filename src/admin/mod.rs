@@ -1,6 +1,6 @@
 //! The admin port: metrics, health and state, on a thread and runtime of its own.
 //!
-//! In: a [`View`] of the running pipeline. Out: HTTP (`/metrics`, `/livez`, `/readyz`, `/status`, `/config`) and gRPC
+//! In: a [`View`] of the running pipeline. Out: HTTP (`/metrics`, `/livez`, `/readyz`, `/status`, `/top`, `/config`) and gRPC
 //! health (`grpc.health.v1`, services ``, `liveness`, `readiness`) on one port. Whatever happens here, datagrams go on.
 
 mod health;
@@ -13,7 +13,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
 
-use axum::Router;
+use axum::{Json, Router};
 use axum::extract::{Request, State};
 use axum::http::{HeaderMap, StatusCode, header};
 use axum::middleware::{Next, from_fn};
@@ -24,6 +24,7 @@ use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
 
 use crate::config::show;
+use crate::metrics;
 use crate::view::View;
 
 /// How often health is looked at for those who watch it over gRPC.
@@ -65,10 +66,11 @@ async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
     let (reporter, service) = tonic_health::server::health_reporter();
     tokio::spawn(keep_reporting(reporter, shared.clone()));
     let http = Router::new()
-        .route("/metrics", get(metrics))
+        .route("/metrics", get(scrape))
         .route("/livez", get(live))
         .route("/readyz", get(ready))
         .route("/status", get(status))
+        .route("/top", get(top))
         .route("/config", get(config))
         .with_state(shared);
     let router = Routes::new(service).into_axum_router().merge(http).layer(from_fn(not_found));
@@ -95,14 +97,14 @@ async fn not_found(request: Request, next: Next) -> Response {
     let asked_in_grpc = speaks_grpc(request.headers());
     let response = next.run(request).await;
     match speaks_grpc(response.headers()) && !asked_in_grpc {
-        true => (StatusCode::NOT_FOUND, "there are /metrics, /livez, /readyz, /status and /config\n")
+        true => (StatusCode::NOT_FOUND, "there are /metrics, /livez, /readyz, /status, /top and /config\n")
             .into_response(),
         false => response,
     }
 }
 
-async fn metrics(State(shared): State<Shared>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], shared.view.metrics())
+async fn scrape(State(shared): State<Shared>) -> impl IntoResponse {
+    ([(header::CONTENT_TYPE, "text/plain; version=0.0.4; charset=utf-8")], shared.view.snapshot(metrics::render))
 }
 
 async fn live(State(shared): State<Shared>) -> Response {
@@ -114,12 +116,15 @@ async fn ready(State(shared): State<Shared>) -> Response {
 }
 
 async fn status(State(shared): State<Shared>) -> impl IntoResponse {
-    let body = serde_json::to_string(&shared.view.report()).unwrap_or_default();
-    ([(header::CONTENT_TYPE, "application/json")], body)
+    Json(shared.view.status())
+}
+
+async fn top(State(shared): State<Shared>) -> impl IntoResponse {
+    Json(shared.view.top())
 }
 
 async fn config(State(shared): State<Shared>) -> impl IntoResponse {
-    ([(header::CONTENT_TYPE, "application/toml")], show::to_toml(shared.view.config()))
+    ([(header::CONTENT_TYPE, "application/toml")], show::to_toml(&shared.view.config()))
 }
 
 fn answer(health: Result<(), String>) -> Response {

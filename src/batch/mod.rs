@@ -12,6 +12,8 @@ pub use pool::Pool;
 
 use bytes::Bytes;
 
+use crate::datagram::Timestamp;
+
 /// gRPC puts this many bytes before each message: a compression flag and a length, big-endian.
 pub const PREFIX: usize = 5;
 
@@ -24,12 +26,45 @@ pub struct Batch {
     pub events: u64,
     /// Bytes of memory behind `body`, which may be more than its length.
     pub weight: usize,
+    /// When its first datagram was received.
+    pub received: Timestamp,
+    /// What closed it.
+    pub closed: Closed,
+}
+
+/// What closed a batch; a closed set, fit for a metric's label.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub enum Closed {
+    /// `batch.max_events`.
+    Events,
+    /// `batch.max_bytes`.
+    Bytes,
+    /// `batch.timeout_secs`.
+    Age,
+    /// The stop of the process.
+    Stop,
+}
+
+impl Closed {
+    /// Every reason, in the order of its counters.
+    pub const ALL: [Self; 4] = [Self::Events, Self::Bytes, Self::Age, Self::Stop];
+
+    /// The reason's name in reports and metrics.
+    pub fn reason(self) -> &'static str {
+        match self {
+            Self::Events => "events",
+            Self::Bytes => "bytes",
+            Self::Age => "age",
+            Self::Stop => "stop",
+        }
+    }
 }
 
 impl Batch {
-    fn exact(body: Vec<u8>, events: u64) -> Self {
+    /// The same batch with another body, in no more memory than that needs.
+    fn with_body(&self, body: Vec<u8>, events: u64) -> Self {
         let weight = body.len();
-        Self { body: body.into_boxed_slice().into(), events, weight }
+        Self { body: body.into_boxed_slice().into(), events, weight, ..*self }
     }
 
     /// The same batch in no more memory than it needs: for one that will wait, where a copy is cheaper than
@@ -38,6 +73,6 @@ impl Batch {
         if self.body.len() >= self.weight / 8 * 7 {
             return self;
         }
-        Self::exact(self.body.to_vec(), self.events)
+        self.with_body(self.body.to_vec(), self.events)
     }
 }

@@ -4,7 +4,10 @@ use std::mem;
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use super::{Batch, PREFIX, Pool};
+use bytes::Bytes;
+
+use super::{Batch, Closed, PREFIX, Pool};
+use crate::datagram::Timestamp;
 
 /// When a batch closes: whichever comes first.
 #[derive(Debug, Clone, Copy)]
@@ -28,32 +31,44 @@ pub struct OpenBatch {
     /// Where the events that are known to fit end.
     end: usize,
     events: u64,
-    deadline: Option<Instant>,
+    first: Option<First>,
+}
+
+/// The batch's first event.
+#[derive(Debug, Clone, Copy)]
+struct First {
+    received: Timestamp,
+    /// When the batch closes by age.
+    deadline: Instant,
 }
 
 impl OpenBatch {
     /// An empty batch whose buffers come from `pool`.
     pub fn new(limits: Limits, pool: Arc<Pool>) -> Self {
-        let mut batch = Self { limits, buffer: Vec::new(), pool, end: PREFIX, events: 0, deadline: None };
+        let mut batch = Self { limits, buffer: Vec::new(), pool, end: PREFIX, events: 0, first: None };
         batch.buffer = batch.fresh();
         batch
     }
 
-    /// Adds the event that `write` appends. Returns the batch that this closed, if it closed one.
-    pub fn push(&mut self, now: Instant, write: impl FnOnce(&mut Vec<u8>)) -> Option<Batch> {
+    /// Adds the event that `write` appends, of a datagram that was `received` then. Returns the batch that this
+    /// closed, if it closed one.
+    pub fn push(
+        &mut self,
+        now: Instant,
+        received: Timestamp,
+        write: impl FnOnce(&mut Vec<u8>),
+    ) -> Option<Batch> {
         write(&mut self.buffer);
-        let closed = if self.buffer.len() > self.limits.max_bytes && self.events > 0 {
-            Some(self.close_before_last(now))
-        } else {
-            self.accept(now);
-            None
-        };
-        let full = self.buffer.len() >= self.limits.max_bytes || self.events >= self.limits.max_events;
-        match closed {
-            None if full => self.close(),
-            // The carried event fills the next batch by itself: it closes with the next event or by age.
-            closed => closed,
+        let first = First { received, deadline: now + self.limits.timeout };
+        if self.buffer.len() > self.limits.max_bytes && self.events > 0 {
+            // The carried event may fill the next batch by itself: that closes with the next event or by age.
+            return Some(self.close_before_last(first));
         }
+        self.accept(first);
+        if self.buffer.len() >= self.limits.max_bytes {
+            return self.close(Closed::Bytes);
+        }
+        if self.events >= self.limits.max_events { self.close(Closed::Events) } else { None }
     }
 
     /// Takes back what a write that failed halfway has left behind.
@@ -68,53 +83,49 @@ impl OpenBatch {
 
     /// When it closes by age; none while it is empty.
     pub fn deadline(&self) -> Option<Instant> {
-        self.deadline
+        self.first.map(|first| first.deadline)
     }
 
     /// Closes it whatever its size; none while it is empty.
-    pub fn close(&mut self) -> Option<Batch> {
-        if self.events == 0 {
-            return None;
-        }
+    pub fn close(&mut self, why: Closed) -> Option<Batch> {
+        let first = self.first?;
+        // A nearly empty buffer is not worth handing over: its few bytes are copied and it is filled further.
         if self.buffer.len() < self.limits.max_bytes / SMALL {
-            return Some(self.copy_out());
+            let body = finish(self.buffer[..self.end].to_vec());
+            self.buffer.truncate(PREFIX);
+            let weight = body.len();
+            return Some(self.finish(body.into_boxed_slice().into(), weight, first, why));
         }
         let next = self.fresh();
-        Some(self.lend(next))
+        Some(self.lend(next, first, why))
     }
 
-    fn accept(&mut self, now: Instant) {
+    fn accept(&mut self, first: First) {
         self.end = self.buffer.len();
         self.events += 1;
-        self.deadline.get_or_insert(now + self.limits.timeout);
+        self.first.get_or_insert(first);
     }
 
-    fn close_before_last(&mut self, now: Instant) -> Batch {
+    fn close_before_last(&mut self, last: First) -> Batch {
         let mut next = self.fresh();
         next.extend_from_slice(&self.buffer[self.end..]);
         self.buffer.truncate(self.end);
-        let batch = self.lend(next);
-        self.accept(now);
+        let batch = self.lend(next, self.first.unwrap_or(last), Closed::Bytes);
+        self.accept(last);
         batch
     }
 
-    /// A nearly empty buffer is not worth handing over: its few bytes are copied and it is filled further.
-    fn copy_out(&mut self) -> Batch {
-        let body = finish(self.buffer[..self.end].to_vec());
-        self.buffer.truncate(PREFIX);
-        Batch::exact(body, self.reset())
-    }
-
-    fn lend(&mut self, next: Vec<u8>) -> Batch {
+    fn lend(&mut self, next: Vec<u8>, first: First, why: Closed) -> Batch {
         let body = finish(mem::replace(&mut self.buffer, next));
         let weight = body.capacity();
-        Batch { body: self.pool.lend(body), events: self.reset(), weight }
+        let body = self.pool.lend(body);
+        self.finish(body, weight, first, why)
     }
 
-    fn reset(&mut self) -> u64 {
-        self.deadline = None;
+    fn finish(&mut self, body: Bytes, weight: usize, first: First, closed: Closed) -> Batch {
+        self.first = None;
         self.end = PREFIX;
-        mem::take(&mut self.events)
+        Batch { body, events: mem::take(&mut self.events), weight, received: first.received, closed }
     }
 
     fn fresh(&self) -> Vec<u8> {
@@ -135,13 +146,15 @@ pub(super) fn finish(mut body: Vec<u8>) -> Vec<u8> {
 mod tests {
     use super::*;
 
+    const NOW: Timestamp = Timestamp { seconds: 1, nanos: 2 };
+
     fn open(max_bytes: usize, max_events: u64) -> OpenBatch {
         let limits = Limits { max_bytes, max_events, timeout: Duration::from_millis(200) };
         OpenBatch::new(limits, Pool::new(max_bytes, 4))
     }
 
     fn push(batch: &mut OpenBatch, bytes: &[u8]) -> Option<(Vec<u8>, u64)> {
-        batch.push(Instant::now(), |out| out.extend_from_slice(bytes)).map(parts)
+        batch.push(Instant::now(), NOW, |out| out.extend_from_slice(bytes)).map(parts)
     }
 
     fn parts(batch: Batch) -> (Vec<u8>, u64) {
@@ -154,7 +167,7 @@ mod tests {
         let mut batch = open(1_000, 2);
         assert_eq!(push(&mut batch, b"one"), None);
         assert_eq!(push(&mut batch, b"two"), Some((b"onetwo".to_vec(), 2)));
-        assert_eq!(batch.close().map(parts), None);
+        assert_eq!(batch.close(Closed::Age).map(parts), None);
     }
 
     #[test]
@@ -168,7 +181,7 @@ mod tests {
         assert_eq!(push(&mut batch, b"x"), None);
         assert_eq!(push(&mut batch, b"far too long"), Some((b"x".to_vec(), 1)));
         assert_eq!(push(&mut batch, b"y"), Some((b"far too long".to_vec(), 1)));
-        assert_eq!(batch.close().map(parts), Some((b"y".to_vec(), 1)));
+        assert_eq!(batch.close(Closed::Age).map(parts), Some((b"y".to_vec(), 1)));
     }
 
     #[test]
@@ -176,10 +189,13 @@ mod tests {
         let mut batch = open(1_000, 100);
         assert_eq!(batch.deadline(), None);
         let start = Instant::now();
-        batch.push(start, |out| out.push(1));
-        batch.push(start + Duration::from_millis(150), |out| out.push(2));
+        batch.push(start, NOW, |out| out.push(1));
+        let later = Timestamp { seconds: 9, nanos: 0 };
+        batch.push(start + Duration::from_millis(150), later, |out| out.push(2));
         assert_eq!(batch.deadline(), Some(start + Duration::from_millis(200)));
-        assert_eq!(batch.close().map(parts), Some((vec![1, 2], 2)));
+        let closed = batch.close(Closed::Age).unwrap();
+        assert_eq!((closed.received, closed.closed), (NOW, Closed::Age));
+        assert_eq!(parts(closed), (vec![1, 2], 2));
         assert_eq!(batch.deadline(), None);
     }
 
@@ -188,10 +204,10 @@ mod tests {
         let mut batch = open(1_000, 100);
         let address = batch.buffer.as_ptr();
         push(&mut batch, b"small");
-        let small = batch.close().unwrap();
+        let small = batch.close(Closed::Age).unwrap();
         assert_eq!(batch.buffer.as_ptr(), address);
         assert_eq!(parts(small), (b"small".to_vec(), 1));
         push(&mut batch, &[b'x'; 100]);
-        assert_eq!(batch.close().unwrap().body.as_ptr(), address);
+        assert_eq!(batch.close(Closed::Age).unwrap().body.as_ptr(), address);
     }
 }

@@ -19,7 +19,7 @@ impl Batch {
             let mut body = Vec::with_capacity(PREFIX + range.len());
             body.extend_from_slice(&[0; PREFIX]);
             body.extend_from_slice(range);
-            Self::exact(open::finish(body), events)
+            self.with_body(open::finish(body), events)
         };
         Some((half(&self.body[PREFIX..middle], first), half(&self.body[middle..], self.events - first)))
     }
@@ -39,7 +39,7 @@ mod tests {
     use prost::Message;
 
     use super::*;
-    use crate::batch::{Limits, OpenBatch, Pool};
+    use crate::batch::{Closed, Limits, OpenBatch, Pool};
     use crate::datagram::{Datagram, Timestamp};
     use crate::encode::{Shape, SocketEncoder};
     use crate::proto::event::EventWrapper;
@@ -54,9 +54,9 @@ mod tests {
             let peer = "192.0.2.1:514".parse().unwrap();
             let datagram = Datagram { payload: &payload, peer, received: None, truncated: false };
             let time = Timestamp { seconds: 1, nanos: 2 };
-            open.push(Instant::now(), |out| encoder.encode(out, &datagram, time, None));
+            open.push(Instant::now(), time, |out| encoder.encode(out, &datagram, time, None));
         }
-        open.close().unwrap()
+        open.close(Closed::Stop).unwrap()
     }
 
     fn events(batch: &Batch) -> Vec<EventWrapper> {

@@ -3,13 +3,20 @@
 //! In: counts from workers and pushers. Out: a [`Report`]. Each worker counts in plain integers of its own and
 //! publishes them once a read, so the hot path touches no shared cache line and no locked instruction.
 
+mod endpoint;
+pub mod histogram;
 mod report;
+mod senders;
 
+pub use endpoint::{EndpointBooks, EndpointReport, EndpointState};
+pub use histogram::{Distribution, Histogram};
+pub use senders::{Heavy, Run, Senders, Top};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 
-use std::sync::Arc;
+use std::sync::{Arc, PoisonError, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 
+use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::{Made, ParseError};
 
@@ -65,8 +72,8 @@ pub struct Count {
     pub parse_failures: [u64; ParseError::ALL.len()],
     /// Events in the worker's hands: in its open batch, or in one that waits for room in the queue.
     pub open: u64,
-    /// Batches closed.
-    pub batches: u64,
+    /// Batches closed, by [`Closed`].
+    pub batches: [u64; Closed::ALL.len()],
     /// Reads that failed.
     pub receive_errors: u64,
     /// Reads.
@@ -93,7 +100,7 @@ impl Count {
 }
 
 /// A [`Count`] that others may read, and what the kernel says of the worker's socket.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 #[repr(align(128))] // a cache line and its neighbour: no worker's stores slow another's
 pub struct WorkerBooks {
     received: AtomicU64,
@@ -103,7 +110,7 @@ pub struct WorkerBooks {
     shed: [AtomicU64; Shed::ALL.len()],
     parse_failures: [AtomicU64; ParseError::ALL.len()],
     open: AtomicU64,
-    batches: AtomicU64,
+    batches: [AtomicU64; Closed::ALL.len()],
     receive_errors: AtomicU64,
     reads: AtomicU64,
     /// True while the worker waits for room in the queue.
@@ -114,20 +121,51 @@ pub struct WorkerBooks {
     pub kernel_drops: AtomicU64,
     /// Bytes that wait in the socket, as charged by the kernel.
     pub socket_queue_bytes: AtomicU64,
+    /// Events of each batch closed.
+    pub batch_events: Histogram,
+    /// Bytes of each batch closed.
+    pub batch_bytes: Histogram,
+    /// Who sends most.
+    pub senders: Senders,
 }
 
 impl WorkerBooks {
+    /// Empty books that show up to `top_senders` senders.
+    pub fn new(top_senders: usize) -> Self {
+        Self {
+            received: AtomicU64::default(),
+            received_bytes: AtomicU64::default(),
+            empty: AtomicU64::default(),
+            extra: AtomicU64::default(),
+            shed: Default::default(),
+            parse_failures: Default::default(),
+            open: AtomicU64::default(),
+            batches: Default::default(),
+            receive_errors: AtomicU64::default(),
+            reads: AtomicU64::default(),
+            waits_for_room: AtomicBool::default(),
+            gone: AtomicBool::default(),
+            kernel_drops: AtomicU64::default(),
+            socket_queue_bytes: AtomicU64::default(),
+            batch_events: Histogram::new(histogram::EVENTS),
+            batch_bytes: Histogram::new(histogram::BYTES),
+            senders: Senders::new(top_senders),
+        }
+    }
+
     /// Makes the worker's totals visible. Only the worker calls it: plain stores are enough.
     pub fn publish(&self, count: &Count) {
         self.received.store(count.received, Relaxed);
         self.received_bytes.store(count.received_bytes, Relaxed);
         self.empty.store(count.empty, Relaxed);
         self.extra.store(count.extra, Relaxed);
-        let arrays =
-            self.shed.iter().zip(count.shed).chain(self.parse_failures.iter().zip(count.parse_failures));
-        arrays.for_each(|(cell, value)| cell.store(value, Relaxed));
+        let store = |cells: &[AtomicU64], values: &[u64]| {
+            cells.iter().zip(values).for_each(|(cell, value)| cell.store(*value, Relaxed));
+        };
+        store(&self.shed, &count.shed);
+        store(&self.parse_failures, &count.parse_failures);
+        store(&self.batches, &count.batches);
         self.open.store(count.open, Relaxed);
-        self.batches.store(count.batches, Relaxed);
         self.receive_errors.store(count.receive_errors, Relaxed);
         self.reads.store(count.reads, Relaxed);
     }
@@ -142,7 +180,7 @@ impl WorkerBooks {
             shed: std::array::from_fn(|i| self.shed[i].load(Relaxed)),
             parse_failures: std::array::from_fn(|i| self.parse_failures[i].load(Relaxed)),
             open: self.open.load(Relaxed),
-            batches: self.batches.load(Relaxed),
+            batches: std::array::from_fn(|i| self.batches[i].load(Relaxed)),
             receive_errors: self.receive_errors.load(Relaxed),
             reads: self.reads.load(Relaxed),
         }
@@ -150,7 +188,7 @@ impl WorkerBooks {
 }
 
 /// What the pushers count, once a request.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub struct PushBooks {
     /// Events acknowledged.
     pub delivered: AtomicU64,
@@ -162,6 +200,39 @@ pub struct PushBooks {
     pub retries: AtomicU64,
     /// Events of requests that failed without an answer: they may have arrived, and be sent twice.
     pub possible_duplicates: AtomicU64,
+    /// Seconds from a request to its acknowledgement.
+    pub latency: Histogram,
+    /// Seconds from the receipt of a batch's first datagram to the batch's acknowledgement.
+    pub age: Histogram,
+    endpoints: RwLock<Vec<Arc<EndpointBooks>>>,
+}
+
+impl Default for PushBooks {
+    fn default() -> Self {
+        Self {
+            delivered: AtomicU64::default(),
+            rejected: AtomicU64::default(),
+            requests: AtomicU64::default(),
+            retries: AtomicU64::default(),
+            possible_duplicates: AtomicU64::default(),
+            latency: Histogram::new(histogram::SECONDS),
+            age: Histogram::new(histogram::SECONDS),
+            endpoints: RwLock::default(),
+        }
+    }
+}
+
+impl PushBooks {
+    /// Replaces the endpoints in force.
+    pub fn set_endpoints(&self, endpoints: Vec<Arc<EndpointBooks>>) {
+        *self.endpoints.write().unwrap_or_else(PoisonError::into_inner) = endpoints;
+    }
+
+    /// Each endpoint's state, now.
+    pub fn endpoints(&self) -> Vec<EndpointReport> {
+        let endpoints = self.endpoints.read().unwrap_or_else(PoisonError::into_inner);
+        endpoints.iter().map(|endpoint| endpoint.report()).collect()
+    }
 }
 
 /// A worker's place and its books.
@@ -173,6 +244,8 @@ pub struct Desk {
     pub steering: Steering,
     /// Its number in the listener's group.
     pub worker: usize,
+    /// Receive buffer that its socket was granted, bytes.
+    pub buffer_bytes: usize,
     /// Its books.
     pub books: Arc<WorkerBooks>,
 }
@@ -186,4 +259,17 @@ pub struct Books {
     pub push: PushBooks,
     /// Events left when the shutdown deadline passed.
     pub left_at_shutdown: AtomicU64,
+    /// Reloads of the configuration.
+    pub reloads: ReloadBooks,
+}
+
+/// What came of reloads.
+#[derive(Debug, Default)]
+pub struct ReloadBooks {
+    /// Those that are in force, or were.
+    pub applied: AtomicU64,
+    /// Those that were refused.
+    pub refused: AtomicU64,
+    /// 1 when the last one was refused.
+    pub last_refused: AtomicU64,
 }

@@ -6,7 +6,8 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use super::{Books, Shed};
+use super::{Books, Count, Distribution, EndpointReport, Shed};
+use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::ParseError;
 use crate::queue::Levels;
@@ -44,6 +45,8 @@ pub struct Report {
     pub shed_by_reason: BTreeMap<&'static str, u64>,
     /// Batches closed.
     pub batches: u64,
+    /// `batches` by what closed them.
+    pub batches_by_reason: BTreeMap<&'static str, u64>,
     /// Requests acknowledged.
     pub requests: u64,
     /// Requests that failed and were tried again.
@@ -52,8 +55,29 @@ pub struct Report {
     pub possible_duplicates: u64,
     /// Reads that failed.
     pub receive_errors: u64,
+    /// From a request to its acknowledgement.
+    pub push_latency_secs: Quantiles,
+    /// From the receipt of a batch's first datagram to the batch's acknowledgement.
+    pub receive_to_ack_secs: Quantiles,
+    /// Each endpoint's part.
+    pub endpoints: Vec<EndpointReport>,
     /// Each worker's part.
     pub workers: Vec<WorkerReport>,
+}
+
+/// What half of all, and what 99 of 100, are not above; none where there were none.
+#[derive(Debug, Clone, Copy, Serialize)]
+pub struct Quantiles {
+    /// The median.
+    pub p50: Option<f64>,
+    /// The 99th percentile.
+    pub p99: Option<f64>,
+}
+
+impl From<&Distribution> for Quantiles {
+    fn from(distribution: &Distribution) -> Self {
+        Self { p50: distribution.quantile(0.5), p99: distribution.quantile(0.99) }
+    }
 }
 
 /// One worker's part of a [`Report`].
@@ -69,6 +93,10 @@ pub struct WorkerReport {
     pub received: u64,
     /// Datagrams that the kernel dropped at its socket.
     pub kernel_drops: u64,
+    /// Bytes that wait in its socket, as the kernel charges them.
+    pub socket_queue_bytes: u64,
+    /// Bytes that may wait there.
+    pub buffer_bytes: usize,
 }
 
 impl Books {
@@ -76,34 +104,40 @@ impl Books {
     pub fn report(&self, levels: Levels) -> Report {
         let get = |cell: &AtomicU64| cell.load(Relaxed);
         let counts: Vec<_> = self.desks.iter().map(|desk| desk.books.read()).collect();
+        let sum = |of: &dyn Fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
         let mut shed_by_reason: BTreeMap<_, _> =
-            Shed::ALL.map(|why| (why.reason(), counts.iter().map(|c| c.shed[why as usize]).sum())).into();
+            Shed::ALL.map(|why| (why.reason(), sum(&|c| c.shed[why as usize]))).into();
         *shed_by_reason.entry(Shed::Shutdown.reason()).or_default() += get(&self.left_at_shutdown);
         let parse_failures_by_reason: BTreeMap<_, _> = ParseError::ALL
-            .map(|why| (why.reason(), counts.iter().map(|c| c.parse_failures[why as usize]).sum()))
+            .map(|why| (why.reason(), sum(&|c| c.parse_failures[why as usize])))
             .into();
-        let received = counts.iter().map(|c| c.received).sum();
-        let open: u64 = counts.iter().map(|c| c.open).sum();
+        let batches_by_reason: BTreeMap<_, _> =
+            Closed::ALL.map(|why| (why.reason(), sum(&|c| c.batches[why as usize]))).into();
+        let received = sum(&|c| c.received);
         Report {
             received,
             delivered: get(&self.push.delivered),
             rejected: get(&self.push.rejected),
             shed: shed_by_reason.values().sum(),
             spooled: 0,
-            in_memory: open + levels.waiting.events + levels.in_flight.events,
+            in_memory: sum(&|c| c.open) + levels.waiting.events + levels.in_flight.events,
             kernel_drops: self.desks.iter().map(|desk| get(&desk.books.kernel_drops)).sum(),
             parse_failures: parse_failures_by_reason.values().sum(),
-            received_bytes: counts.iter().map(|c| c.received_bytes).sum(),
+            received_bytes: sum(&|c| c.received_bytes),
             cpu_us_per_event: per_event(process_cpu_us(), received),
-            empty: counts.iter().map(|c| c.empty).sum(),
-            extra: counts.iter().map(|c| c.extra).sum(),
+            empty: sum(&|c| c.empty),
+            extra: sum(&|c| c.extra),
             parse_failures_by_reason,
             shed_by_reason,
-            batches: counts.iter().map(|c| c.batches).sum(),
+            batches: batches_by_reason.values().sum(),
+            batches_by_reason,
             requests: get(&self.push.requests),
             retries: get(&self.push.retries),
             possible_duplicates: get(&self.push.possible_duplicates),
-            receive_errors: counts.iter().map(|c| c.receive_errors).sum(),
+            receive_errors: sum(&|c| c.receive_errors),
+            push_latency_secs: Quantiles::from(&self.push.latency.read()),
+            receive_to_ack_secs: Quantiles::from(&self.push.age.read()),
+            endpoints: self.push.endpoints(),
             workers: self.workers(),
         }
     }
@@ -115,6 +149,8 @@ impl Books {
             steering: desk.steering,
             received: desk.books.read().received,
             kernel_drops: desk.books.kernel_drops.load(Relaxed),
+            socket_queue_bytes: desk.books.socket_queue_bytes.load(Relaxed),
+            buffer_bytes: desk.buffer_bytes,
         };
         self.desks.iter().map(one).collect()
     }

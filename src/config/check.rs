@@ -38,6 +38,7 @@ impl Config {
         check.range("buffer.max_bytes", self.buffer.max_bytes, 1, usize::MAX);
         check.range("vector.connections", self.vector.connections, 1, 1_024);
         check.range("vector.streams", self.vector.streams, 1, 1_024);
+        check.range("admin.top_senders", self.admin.top_senders, 0, 1_000);
         check.lasts("batch.timeout_secs", self.batch.timeout);
         check.lasts("vector.request.timeout_secs", self.vector.request_timeout);
         let backoff = self.vector.retry_initial_backoff;

@@ -257,10 +257,18 @@ pub const KEYS: &[Key] = &[
         help: "Address and TCP port for metrics, health and state; empty for none",
         set: |draft, value| {
             let address = Some(text(value)?).filter(|text| !text.is_empty()).map(address).transpose()?;
-            draft.config.admin = Admin { address, required: true };
+            draft.config.admin = Admin { address, required: true, ..draft.config.admin };
             Ok(())
         },
         show: |config, _| json!(config.admin.address.map_or_else(String::new, |address| address.to_string())),
+    },
+    Key {
+        path: "admin.top_senders",
+        flag: "top-senders",
+        kind: Kind::Integer,
+        help: "How many of the heaviest senders to keep in view, at /top; 0 for none",
+        set: |draft, value| integer(value).map(|n| draft.config.admin.top_senders = n),
+        show: |config, _| json!(config.admin.top_senders),
     },
     Key {
         path: "shutdown.timeout_secs",

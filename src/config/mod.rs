@@ -75,11 +75,17 @@ pub struct Admin {
     pub address: Option<SocketAddr>,
     /// Whether a person asked for it: the default one may be taken by another process.
     pub required: bool,
+    /// How many of the heaviest senders are kept in view; 0 for none.
+    pub top_senders: usize,
 }
 
 impl Default for Admin {
     fn default() -> Self {
-        Self { address: Some(SocketAddr::from(([127, 0, 0, 1], 9_615))), required: false }
+        Self {
+            address: Some(SocketAddr::from(([127, 0, 0, 1], 9_615))),
+            required: false,
+            top_senders: 20,
+        }
     }
 }
 

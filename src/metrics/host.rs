@@ -3,7 +3,7 @@
 use std::fs;
 
 /// The host's own counters of loss; what it does not tell is zero.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
+#[derive(Debug, Clone, Copy, Default, PartialEq, Eq, serde::Serialize)]
 pub struct HostCounters {
     /// UdpRcvbufErrors (/proc/net/snmp).
     pub udp_rcvbuf_errors: u64,

@@ -13,7 +13,7 @@ pub use text::render;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
-use crate::books::{Books, Count};
+use crate::books::{Books, Count, EndpointReport};
 use crate::config::Config;
 use crate::queue::Levels;
 use crate::socket::options::GrantedBuffer;
@@ -25,6 +25,8 @@ pub struct Snapshot<'a> {
     pub books: &'a Books,
     /// Each worker's totals, in the order of the desks.
     pub counts: Vec<Count>,
+    /// Each endpoint's state.
+    pub endpoints: Vec<EndpointReport>,
     /// What the queue holds.
     pub levels: Levels,
     /// The configuration in force.

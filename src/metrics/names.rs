@@ -4,32 +4,55 @@
 //! configuration, and reasons from enums; never anything that a sender chooses.
 
 use super::{Sample, Snapshot, get};
-use crate::books::{Desk, Shed};
+use crate::batch::Closed;
+use crate::books::{
+    Desk, Distribution, EndpointReport, EndpointState, Histogram, Shed, WorkerBooks, histogram,
+};
 use crate::parse::ParseError;
 
-/// A counter only grows; a gauge goes up and down.
+/// A counter only grows; a gauge goes up and down; a histogram counts by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Kind {
     /// It only grows.
     Counter,
     /// It goes up and down.
     Gauge,
+    /// It counts values by size.
+    Histogram,
+}
+
+impl Kind {
+    /// Prometheus' word for it.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Counter => "counter",
+            Self::Gauge => "gauge",
+            Self::Histogram => "histogram",
+        }
+    }
+}
+
+/// Where a metric's samples come from.
+pub(super) enum Source {
+    Numbers(fn(&Snapshot<'_>) -> Vec<Sample>),
+    Distribution(fn(&Snapshot<'_>) -> Distribution),
 }
 
 /// One metric.
 pub struct Metric {
     /// Its full name.
     pub name: &'static str,
-    /// Counter or gauge.
+    /// What kind it is.
     pub kind: Kind,
     /// What it tells, in a line.
     pub help: &'static str,
     /// The names of its labels.
     pub labels: &'static [&'static str],
-    pub(super) samples: fn(&Snapshot<'_>) -> Vec<Sample>,
+    pub(super) source: Source,
 }
 
 const WORKER: &[&str] = &["listener", "worker"];
+const ENDPOINT: &[&str] = &["endpoint"];
 
 const fn counter(
     name: &'static str,
@@ -37,7 +60,7 @@ const fn counter(
     labels: &'static [&'static str],
     samples: fn(&Snapshot<'_>) -> Vec<Sample>,
 ) -> Metric {
-    Metric { name, kind: Kind::Counter, help, labels, samples }
+    Metric { name, kind: Kind::Counter, help, labels, source: Source::Numbers(samples) }
 }
 
 const fn gauge(
@@ -46,7 +69,15 @@ const fn gauge(
     labels: &'static [&'static str],
     samples: fn(&Snapshot<'_>) -> Vec<Sample>,
 ) -> Metric {
-    Metric { name, kind: Kind::Gauge, help, labels, samples }
+    Metric { name, kind: Kind::Gauge, help, labels, source: Source::Numbers(samples) }
+}
+
+const fn histogram(
+    name: &'static str,
+    help: &'static str,
+    distribution: fn(&Snapshot<'_>) -> Distribution,
+) -> Metric {
+    Metric { name, kind: Kind::Histogram, help, labels: &[], source: Source::Distribution(distribution) }
 }
 
 /// Every metric, in the order in which they are shown.
@@ -115,7 +146,15 @@ pub const METRICS: &[Metric] = &[
         &[],
         |s| one(sum(s, |c| c.extra)),
     ),
-    counter("sluicegate_batch_closed_total", "Batches closed", &[], |s| one(sum(s, |c| c.batches))),
+    counter("sluicegate_batch_closed_total", "Batches closed, by what closed them", &["reason"], |s| {
+        Closed::ALL.map(|why| (vec![why.reason().to_owned()], sum(s, |c| c.batches[why as usize]))).into()
+    }),
+    histogram("sluicegate_batch_events", "Events of each batch", |s| {
+        over_workers(s, histogram::EVENTS, |books| &books.batch_events)
+    }),
+    histogram("sluicegate_batch_bytes", "Bytes of each batch", |s| {
+        over_workers(s, histogram::BYTES, |books| &books.batch_bytes)
+    }),
     gauge("sluicegate_batch_open_events", "Events in batches that are being filled", &[], |s| {
         one(sum(s, |c| c.open))
     }),
@@ -135,6 +174,12 @@ pub const METRICS: &[Metric] = &[
         one(s.levels.in_flight.events as f64)
     }),
     counter("sluicegate_shed_events_total", "Events given up on purpose, by reason", &["reason"], shed),
+    gauge(
+        "sluicegate_queue_in_flight_bytes",
+        "Memory of the batches that are pushed and not answered yet",
+        &[],
+        |s| one(s.levels.in_flight.bytes as f64),
+    ),
     counter("sluicegate_push_delivered_events_total", "Events acknowledged by Vector", &[], |s| {
         one(get(&s.books.push.delivered))
     }),
@@ -152,6 +197,47 @@ pub const METRICS: &[Metric] = &[
         "Events sent again after no answer or a failure, which may have arrived twice",
         &[],
         |s| one(get(&s.books.push.possible_duplicates)),
+    ),
+    histogram("sluicegate_push_latency_seconds", "From a request to its acknowledgement", |s| {
+        s.books.push.latency.read()
+    }),
+    histogram(
+        "sluicegate_push_receive_to_acknowledgement_seconds",
+        "From the kernel's receipt of a batch's first datagram to the batch's acknowledgement",
+        |s| s.books.push.age.read(),
+    ),
+    gauge(
+        "sluicegate_push_endpoint_up",
+        "1 while at least one connection to the endpoint is up, else 0",
+        ENDPOINT,
+        |s| each_endpoint(s, |endpoint| f64::from(endpoint.state == EndpointState::Connected)),
+    ),
+    gauge("sluicegate_push_endpoint_connections", "Connections to the endpoint that are up", ENDPOINT, |s| {
+        each_endpoint(s, |endpoint| endpoint.connected as f64)
+    }),
+    counter(
+        "sluicegate_push_endpoint_delivered_events_total",
+        "Events acknowledged by the endpoint",
+        ENDPOINT,
+        |s| each_endpoint(s, |endpoint| endpoint.delivered as f64),
+    ),
+    counter(
+        "sluicegate_push_endpoint_failures_total",
+        "Connections and requests to the endpoint that failed",
+        ENDPOINT,
+        |s| each_endpoint(s, |endpoint| endpoint.failures as f64),
+    ),
+    counter("sluicegate_config_reloads_total", "Reloads by SIGHUP, by result", &["result"], |s| {
+        vec![
+            (vec!["applied".to_owned()], get(&s.books.reloads.applied)),
+            (vec!["refused".to_owned()], get(&s.books.reloads.refused)),
+        ]
+    }),
+    gauge(
+        "sluicegate_config_last_reload_refused",
+        "1 when the last reload was refused and an older configuration is in force, else 0",
+        &[],
+        |s| one(get(&s.books.reloads.last_refused)),
     ),
     counter(
         "sluicegate_host_udp_receive_buffer_errors_total",
@@ -195,6 +281,20 @@ fn each_worker(snapshot: &Snapshot<'_>, value: impl Fn(usize, &Desk) -> f64) -> 
 fn each_listener(snapshot: &Snapshot<'_>, value: impl Fn(usize) -> f64) -> Vec<Sample> {
     let listeners = snapshot.config.listeners.iter().enumerate();
     listeners.map(|(i, listener)| (vec![listener.address.to_string()], value(i))).collect()
+}
+
+fn each_endpoint(snapshot: &Snapshot<'_>, value: impl Fn(&EndpointReport) -> f64) -> Vec<Sample> {
+    let sample = |endpoint: &EndpointReport| (vec![endpoint.endpoint.clone()], value(endpoint));
+    snapshot.endpoints.iter().map(sample).collect()
+}
+
+fn over_workers(
+    snapshot: &Snapshot<'_>,
+    bounds: &'static [f64],
+    of: impl Fn(&WorkerBooks) -> &Histogram,
+) -> Distribution {
+    let all = Histogram::new(bounds).read();
+    snapshot.books.desks.iter().fold(all, |all, desk| all.merged(&of(&desk.books).read()))
 }
 
 fn steering(snapshot: &Snapshot<'_>) -> Vec<Sample> {

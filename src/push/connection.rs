@@ -1,6 +1,7 @@
 //! One HTTP/2 connection, for as long as it lasts, and then the next one.
 
 use std::io;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use bytes::Bytes;
@@ -16,7 +17,8 @@ use tracing::{info, warn};
 use super::request::Template;
 use super::stream::{self, End};
 use super::transport::Transport;
-use super::{Backoff, Context};
+use super::{Backoff, Context, Target};
+use crate::books::EndpointBooks;
 use crate::config::Endpoint;
 
 /// How long a name look-up may take, and then a connection to all that was found.
@@ -51,31 +53,35 @@ pub(super) struct Connection {
 }
 
 /// Keeps a connection to the endpoint until all work is done.
-pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
+pub(super) async fn keep(target: Target, number: usize, context: Context) {
+    let endpoint = &target.endpoint;
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
     let mut failing = false;
     for attempt in number.. {
         // No work can come any more: a connection that is down need not be made again.
         let dialled = tokio::select! {
-            dialled = dial(&endpoint, attempt) => dialled,
+            dialled = dial(endpoint, attempt) => dialled,
             () = context.queue.finished() => return,
         };
         match dialled {
             Ok(connection) => {
                 info!(%endpoint, connection = number, "connected");
                 failing = false;
-                match use_up(&connection, &endpoint, &context).await {
+                let _connected = Connected::new(&target.books);
+                match use_up(&connection, &target, &context).await {
                     End::Finished => return,
                     End::Broken { useful: true } => backoff.reset(),
                     End::Broken { useful: false } => {}
                 }
             }
-            // Said once for each outage; the log line every ten seconds shows that it lasts.
-            Err(error) if !failing => {
+            Err(error) => {
+                target.books.failed(&error.to_string());
+                // Said once for each outage; the log line every ten seconds shows that it lasts.
+                if !failing {
+                    warn!(%endpoint, connection = number, %error, "cannot connect; trying on");
+                }
                 failing = true;
-                warn!(%endpoint, connection = number, %error, "cannot connect; trying on");
             }
-            Err(_) => {}
         }
         tokio::select! {
             () = sleep(backoff.next(fastrand::f64())) => {}
@@ -84,10 +90,26 @@ pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
     }
 }
 
+/// Counts a connection for as long as it is up, however that ends.
+struct Connected<'a>(&'a EndpointBooks);
+
+impl<'a> Connected<'a> {
+    fn new(books: &'a EndpointBooks) -> Self {
+        books.connected.fetch_add(1, Relaxed);
+        Self(books)
+    }
+}
+
+impl Drop for Connected<'_> {
+    fn drop(&mut self) {
+        self.0.connected.fetch_sub(1, Relaxed);
+    }
+}
+
 /// Runs the connection's streams until they end. All in one task: they mostly wait, and when it is cancelled,
 /// every batch is back in the queue before anybody looks.
-async fn use_up(connection: &Connection, endpoint: &Endpoint, context: &Context) -> End {
-    let stream = |_| stream::run(connection.clone(), endpoint.clone(), context.clone());
+async fn use_up(connection: &Connection, target: &Target, context: &Context) -> End {
+    let stream = |_| stream::run(connection.clone(), target.clone(), context.clone());
     let ends = join_all((0..context.vector.streams).map(stream)).await;
     ends.into_iter().fold(End::Finished, End::and)
 }

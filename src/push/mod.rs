@@ -22,7 +22,7 @@ use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::error;
 
-use crate::books::Books;
+use crate::books::{Books, EndpointBooks};
 use crate::config::{Endpoint, Vector};
 use crate::queue::Queue;
 
@@ -40,21 +40,35 @@ pub struct Context {
     pub books: Arc<Books>,
 }
 
+/// A Vector, and the books of what it was sent.
+#[derive(Debug, Clone)]
+struct Target {
+    endpoint: Endpoint,
+    books: Arc<EndpointBooks>,
+}
+
 /// Starts every connection on the current runtime. The tasks end when the queue is closed and settled, or
 /// abandoned; dropping the set cancels them, and what they hold goes back to the queue.
 pub fn start(context: &Context) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
-    for endpoint in &context.vector.endpoints {
+    let target = |endpoint: &Endpoint| Target {
+        endpoint: endpoint.clone(),
+        books: Arc::new(EndpointBooks::new(endpoint.to_string(), context.vector.connections)),
+    };
+    let targets: Vec<_> = context.vector.endpoints.iter().map(target).collect();
+    context.books.push.set_endpoints(targets.iter().map(|target| Arc::clone(&target.books)).collect());
+    for target in targets {
         for number in 0..context.vector.connections {
-            tasks.spawn(supervise(endpoint.clone(), number, context.clone()));
+            tasks.spawn(supervise(target.clone(), number, context.clone()));
         }
     }
     tasks
 }
 
 /// Starts a connection's task again should it ever panic: its batches are back in the queue by then.
-async fn supervise(endpoint: Endpoint, number: usize, context: Context) {
-    let keep = || connection::keep(endpoint.clone(), number, context.clone());
+async fn supervise(target: Target, number: usize, context: Context) {
+    let endpoint = &target.endpoint;
+    let keep = || connection::keep(target.clone(), number, context.clone());
     while AssertUnwindSafe(keep()).catch_unwind().await.is_err() {
         error!(%endpoint, connection = number, "a connection's task panicked (a bug, please report it); starting it again");
         sleep(AFTER_PANIC).await;

@@ -1,16 +1,17 @@
 //! One request at a time: lease a batch, push it, act on the verdict.
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::time::Duration;
 
-use tokio::time::{sleep, timeout};
+use tokio::time::{Instant, sleep, timeout};
 use tonic::{Code, Status};
 use tracing::{error, warn};
 
 use super::connection::Connection;
 use super::request::{self, is_stream_reset};
 use super::verdict::{Verdict, verdict};
-use super::{Backoff, Context};
-use crate::config::Endpoint;
+use super::{Backoff, Context, Target};
+use crate::datagram::Timestamp;
 use crate::logs::Occasionally;
 use crate::queue::Lease;
 
@@ -54,9 +55,9 @@ enum Failure {
 }
 
 /// Pushes batches over the connection until it breaks or all work is done.
-pub(super) async fn run(mut connection: Connection, endpoint: Endpoint, context: Context) -> End {
+pub(super) async fn run(mut connection: Connection, target: Target, context: Context) -> End {
     let mut stream =
-        Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), endpoint, context };
+        Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), target, context };
     let mut broken = connection.broken.subscribe();
     let mut useful = false;
     loop {
@@ -66,8 +67,9 @@ pub(super) async fn run(mut connection: Connection, endpoint: Endpoint, context:
             lease = stream.context.queue.lease() => lease,
         };
         let Some(lease) = lease else { return End::Finished };
+        let begun = Instant::now();
         let act = match stream.push(&mut connection, &lease).await {
-            Ok(status) => stream.act_on(&status, lease),
+            Ok(status) => stream.act_on(&status, lease, begun.elapsed()),
             Err(failure) => {
                 connection.broken.send_if_modified(|broken| {
                     *broken |= stream.give_up(failure, lease);
@@ -94,7 +96,7 @@ pub(super) async fn run(mut connection: Connection, endpoint: Endpoint, context:
 }
 
 struct Stream {
-    endpoint: Endpoint,
+    target: Target,
     context: Context,
     backoff: Backoff,
 }
@@ -110,10 +112,16 @@ impl Stream {
     }
 
     /// Carries out the verdict on an answer.
-    fn act_on(&self, status: &Status, lease: Lease) -> Act {
+    fn act_on(&self, status: &Status, lease: Lease, latency: Duration) -> Act {
         let push = &self.context.books.push;
+        if status.code() != Code::Ok {
+            self.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
+        }
         match verdict(status.code()) {
             Verdict::Delivered => {
+                push.latency.observe(latency.as_secs_f64());
+                push.age.observe(Timestamp::now().seconds_since(lease.batch().received));
+                self.target.books.delivered.fetch_add(lease.batch().events, Relaxed);
                 settle(lease, &push.delivered);
                 push.requests.fetch_add(1, Relaxed);
                 return Act::Delivered;
@@ -152,7 +160,7 @@ impl Stream {
         // A failure is an answer, but not that nothing arrived: a proxy may have lost Vector's acknowledgement.
         push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
         if let Some(suppressed) = FAILED.now() {
-            let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
+            let (endpoint, code, message) = (&self.target.endpoint, status.code(), status.message());
             warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
         }
     }
@@ -162,11 +170,12 @@ impl Stream {
         let push = &self.context.books.push;
         push.retries.fetch_add(1, Relaxed);
         push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
-        let endpoint = &self.endpoint;
+        let endpoint = &self.target.endpoint;
         let (broken, error) = match &failure {
             Failure::Timeout => (true, "no answer within the deadline".to_owned()),
             Failure::Transport(error) => (!is_stream_reset(error), with_causes(error)),
         };
+        self.target.books.failed(&error);
         if let Some(suppressed) = UNANSWERED.now() {
             warn!(%endpoint, error, suppressed, "a batch got no answer; trying again");
         }
@@ -175,7 +184,7 @@ impl Stream {
 
     fn complain(&self, status: &Status, what: &str) {
         if let Some(suppressed) = REFUSED.now() {
-            let (endpoint, code, message) = (&self.endpoint, status.code(), status.message());
+            let (endpoint, code, message) = (&self.target.endpoint, status.code(), status.message());
             error!(%endpoint, ?code, message, suppressed, "{what}");
         }
     }

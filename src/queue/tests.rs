@@ -2,9 +2,12 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
+use crate::batch::Closed;
+use crate::datagram::Timestamp;
 
 fn batch(events: u64, weight: usize) -> Batch {
-    Batch { body: vec![events as u8; weight].into(), events, weight }
+    let received = Timestamp { seconds: 0, nanos: 0 };
+    Batch { body: vec![events as u8; weight].into(), events, weight, received, closed: Closed::Age }
 }
 
 fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
@@ -94,7 +97,7 @@ async fn abandoning_frees_everybody_and_keeps_the_rest_countable() {
 #[tokio::test]
 async fn a_batch_that_has_to_wait_is_compacted() {
     let queue = queue(1_000, WhenFull::Block);
-    let loose = || Batch { body: vec![1; 10].into(), events: 1, weight: 100 };
+    let loose = || Batch { body: vec![1; 10].into(), ..batch(1, 100) };
     queue.push(loose()).unwrap();
     queue.push(loose()).unwrap();
     assert_eq!(queue.levels().waiting, level(2, 2, 110));

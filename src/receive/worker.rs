@@ -11,8 +11,8 @@ use socket2::Socket;
 use tracing::{error, warn};
 
 use super::{DEPTH, Pace, Step, Stop};
-use crate::batch::{Batch, OpenBatch};
-use crate::books::{Count, Shed, WorkerBooks};
+use crate::batch::{Batch, Closed, OpenBatch};
+use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
 use crate::parse::{EventMaker, EventSink, Made, ParseError};
 use crate::queue::{Queue, Refused};
@@ -39,6 +39,8 @@ pub struct Worker {
     stop: Arc<Stop>,
     books: Arc<WorkerBooks>,
     count: Count,
+    /// Who sent what the last read brought.
+    runs: Vec<Run>,
 }
 
 impl Worker {
@@ -53,7 +55,7 @@ impl Worker {
         books: Arc<WorkerBooks>,
     ) -> Self {
         let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
-        Self { socket, slots, maker, batch, pace, queue, stop, books, count: Count::default() }
+        Self { socket, slots, maker, batch, pace, queue, stop, books, count: Count::default(), runs: Vec::new() }
     }
 
     /// Runs until the stop signal, then until the socket is empty; false when it panicked instead. What it held is
@@ -75,7 +77,7 @@ impl Worker {
             let read = self.read();
             let now = Instant::now();
             if self.batch.deadline().is_some_and(|deadline| deadline <= now) {
-                self.flush();
+                self.flush(Closed::Age);
             }
             let step = self.pace.after(read);
             self.rest(step, now);
@@ -93,7 +95,7 @@ impl Worker {
                 }
             }
         }
-        self.flush();
+        self.flush(Closed::Stop);
     }
 
     /// One call: how many datagrams it brought.
@@ -114,6 +116,7 @@ impl Worker {
     fn take(&mut self) {
         let now = Instant::now();
         let clock = Timestamp::now();
+        let tracks_senders = self.books.senders.is_on();
         self.count.reads += 1;
         let (maker, slots) = (&mut self.maker, &self.slots);
         let mut filler = Filler {
@@ -122,6 +125,7 @@ impl Worker {
             count: &mut self.count,
             books: &self.books,
             now,
+            received: clock,
             added: 0,
         };
         for datagram in slots.datagrams() {
@@ -140,15 +144,22 @@ impl Worker {
                 continue;
             }
             let received = datagram.received.unwrap_or(clock);
-            filler.added = 0;
+            (filler.received, filler.added) = (received, 0);
             let made = make(maker, &datagram, received, &mut filler);
             filler.count.note(&made, filler.added);
+            if tracks_senders {
+                note_sender(&mut self.runs, &datagram, &made);
+            }
+        }
+        if tracks_senders {
+            self.books.senders.add(&self.runs);
+            self.runs.clear();
         }
         self.books.publish(&self.count);
     }
 
-    fn flush(&mut self) {
-        if let Some(batch) = self.batch.close() {
+    fn flush(&mut self, why: Closed) {
+        if let Some(batch) = self.batch.close(why) {
             hand_over(batch, &self.queue, &mut self.count, &self.books);
             self.books.publish(&self.count);
         }
@@ -185,7 +196,8 @@ struct Filler<'a> {
     count: &'a mut Count,
     books: &'a WorkerBooks,
     now: Instant,
-    /// Events of the datagram at hand.
+    /// When the datagram at hand was received, and its events so far.
+    received: Timestamp,
     added: u64,
 }
 
@@ -195,7 +207,7 @@ impl Filler<'_> {
     fn is_in_time(&mut self) -> bool {
         self.now = Instant::now();
         if self.batch.deadline().is_some_and(|deadline| deadline <= self.now)
-            && let Some(batch) = self.batch.close()
+            && let Some(batch) = self.batch.close(Closed::Age)
         {
             hand_over(batch, self.queue, self.count, self.books);
         }
@@ -206,7 +218,7 @@ impl Filler<'_> {
 impl EventSink for Filler<'_> {
     #[inline]
     fn add(&mut self, write: impl FnOnce(&mut Vec<u8>)) {
-        let closed = self.batch.push(self.now, write);
+        let closed = self.batch.push(self.now, self.received, write);
         self.count.open += 1;
         self.added += 1;
         if let Some(batch) = closed {
@@ -230,10 +242,26 @@ fn make(
     })
 }
 
+/// Adds a datagram to the run of its sender: neighbours mostly have the same one.
+fn note_sender(runs: &mut Vec<Run>, datagram: &Datagram<'_>, made: &Made) {
+    let (sender, bytes) = (datagram.peer.ip(), datagram.payload.len() as u64);
+    let parse_failures = u64::from(made.error.is_some());
+    match runs.last_mut().filter(|run| run.sender == sender) {
+        Some(run) => {
+            run.messages += 1;
+            run.bytes += bytes;
+            run.parse_failures += parse_failures;
+        }
+        None => runs.push(Run { sender, messages: 1, bytes, parse_failures }),
+    }
+}
+
 /// Gives a closed batch to the queue, which may take its time: what waits there is published first.
 fn hand_over(batch: Batch, queue: &Queue, count: &mut Count, books: &WorkerBooks) {
     let events = batch.events;
-    count.batches += 1;
+    count.batches[batch.closed as usize] += 1;
+    books.batch_events.observe(events as f64);
+    books.batch_bytes.observe(batch.body.len() as f64);
     books.publish(count);
     books.waits_for_room.store(true, Relaxed);
     let pushed = queue.push(batch);

@@ -129,7 +129,7 @@ fn a_taken_admin_port_is_an_error_only_where_it_was_asked_for() {
 #[test]
 fn the_documentation_lists_every_metric_and_no_other() {
     let row = |metric: &sluicegate::metrics::names::Metric| {
-        let kind = if metric.kind == Kind::Counter { "counter" } else { "gauge" };
+        let kind = metric.kind.word();
         let labels = metric.labels.iter().map(|label| format!("`{label}`")).collect::<Vec<_>>().join(", ");
         format!("| `{}` | {kind} | {labels} | {} |", metric.name, metric.help)
     };
