@@ -31,6 +31,7 @@ pub mod bench;
 pub mod books;
 pub mod cli;
 pub mod config;
+pub mod live;
 pub mod load;
 pub mod logs;
 pub mod metrics;

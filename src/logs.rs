@@ -1,28 +1,65 @@
 //! Logs to stderr, and a brake for lines that a fault would repeat for every batch.
 
 use std::io::{self, IsTerminal};
-use std::sync::{Mutex, PoisonError};
+use std::sync::{Mutex, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use tracing_appender::non_blocking::{NonBlockingBuilder, WorkerGuard};
-use tracing_subscriber::EnvFilter;
+use tracing_appender::non_blocking::{NonBlocking, NonBlockingBuilder, WorkerGuard};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{EnvFilter, Layer, Registry, fmt, reload};
 
-/// Sends logs to stderr: `info` and above unless `RUST_LOG` says otherwise. A second call changes nothing.
+use crate::config::{Log, LogFormat, LogLevel};
+
+type Lines = Box<dyn Layer<Registry> + Send + Sync>;
+
+/// What may be changed while the process runs.
+struct Handles {
+    writer: NonBlocking,
+    lines: reload::Handle<Lines, Registry>,
+    filter: Box<dyn Fn(EnvFilter) + Send + Sync>,
+}
+
+static HANDLES: OnceLock<Handles> = OnceLock::new();
+
+/// Sends logs to stderr, by the defaults until [`configure`] says more. A second call changes nothing.
 ///
 /// A thread of its own writes them, and drops what it cannot keep up with: a stderr that is full, or that nobody
 /// reads any more, must not stop a datagram. Keep the guard until the end, so that the last lines are written.
 pub fn start() -> WorkerGuard {
     let (writer, guard) = NonBlockingBuilder::default().lossy(true).finish(io::stderr());
-    let filter = EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new("info"));
-    let human = tracing_subscriber::fmt()
-        .with_env_filter(filter)
-        .with_writer(writer)
-        .with_ansi(io::stderr().is_terminal())
-        .with_target(false)
-        .log_internal_errors(false);
+    let log = Log::default();
+    let (lines, lines_handle) = reload::Layer::new(lines(&writer, log.format));
+    let (filter, filter_handle) = reload::Layer::new(filter(log.level));
     // It fails only where logs were started before, as in a test that runs two commands.
-    human.try_init().ok();
+    if tracing_subscriber::registry().with(lines).with(filter).try_init().is_ok() {
+        let filter = Box::new(move |filter| filter_handle.reload(filter).unwrap_or_default());
+        HANDLES.set(Handles { writer, lines: lines_handle, filter }).ok();
+    }
     guard
+}
+
+/// Changes what is logged, and how.
+pub fn configure(log: &Log) {
+    let Some(handles) = HANDLES.get() else { return };
+    handles.lines.reload(lines(&handles.writer, log.format)).unwrap_or_default();
+    (handles.filter)(filter(log.level));
+}
+
+fn lines(writer: &NonBlocking, format: LogFormat) -> Lines {
+    let on_terminal = io::stderr().is_terminal();
+    let layer = fmt::layer().with_writer(writer.clone()).with_target(false).log_internal_errors(false);
+    match format {
+        LogFormat::Auto if !on_terminal => layer.json().flatten_event(true).boxed(),
+        LogFormat::Json => layer.json().flatten_event(true).boxed(),
+        _ => layer.with_ansi(on_terminal).boxed(),
+    }
+}
+
+/// `RUST_LOG`, where it is set, is for developers and comes first.
+fn filter(level: LogLevel) -> EnvFilter {
+    let word = format!("{level:?}").to_lowercase();
+    EnvFilter::try_from_default_env().unwrap_or_else(|_| EnvFilter::new(word))
 }
 
 /// Lets one through each second, and says how many it held back since.

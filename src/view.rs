@@ -9,8 +9,10 @@ use serde::Serialize;
 use socket2::Socket;
 
 use crate::admin::WorkerState;
-use crate::books::{Books, Report, Senders, Top, process_cpu_us};
+use crate::batch::made_of;
+use crate::books::{Books, EndpointState, Report, Senders, Top, process_cpu_us};
 use crate::config::Config;
+use crate::datagram::Timestamp;
 use crate::metrics::{self, HostCounters, Snapshot};
 use crate::queue::Queue;
 use crate::receive::Group;
@@ -165,6 +167,21 @@ impl View {
             gone: desk.books.gone.load(Relaxed),
         };
         self.books.desks.iter().map(state).collect()
+    }
+
+    /// Puts every metric into the queue, as events: when somebody takes them, and there is room.
+    pub(crate) fn send_metrics(&self) {
+        let reachable = self.books.push.endpoints().iter().any(|e| e.state == EndpointState::Connected);
+        if self.stopping.load(Relaxed) || !reachable {
+            return;
+        }
+        let now = Timestamp::now();
+        let (request, events) = self.snapshot(|snapshot| metrics::encode(snapshot, now));
+        // Counted first, so that no moment shows them delivered and not made.
+        self.books.self_metrics.fetch_add(events, Relaxed);
+        if self.queue.offer(made_of(&request, events, now)).is_err() {
+            self.books.self_metrics.fetch_sub(events, Relaxed);
+        }
     }
 
     /// Whether it should get datagrams, or why not.

@@ -135,6 +135,13 @@ impl OpenBatch {
     }
 }
 
+/// A batch of events that did not come as datagrams: `request` is an encoded `PushEventsRequest`.
+pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
+    let body = finish([&[0; PREFIX], request].concat());
+    let weight = body.len();
+    Batch { body: body.into(), events, weight, received, closed: Closed::Age }
+}
+
 /// Writes gRPC's message prefix: uncompressed, and the length of what follows it.
 pub(super) fn finish(mut body: Vec<u8>) -> Vec<u8> {
     let length = (body.len() - PREFIX) as u32;

@@ -26,7 +26,11 @@ pub struct Histogram {
 impl Histogram {
     /// An empty one with these upper bounds, in ascending order.
     pub fn new(bounds: &'static [f64]) -> Self {
-        Self { bounds, counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(), sum: AtomicU64::new(0) }
+        Self {
+            bounds,
+            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            sum: AtomicU64::new(0),
+        }
     }
 
     /// Counts a value, which is not negative.

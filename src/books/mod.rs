@@ -10,11 +10,11 @@ mod senders;
 
 pub use endpoint::{EndpointBooks, EndpointReport, EndpointState};
 pub use histogram::{Distribution, Histogram};
-pub use senders::{Heavy, Run, Senders, Top};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
+pub use senders::{Heavy, Run, Senders, Top};
 
-use std::sync::{Arc, PoisonError, RwLock};
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::batch::Closed;
 use crate::config::Steering;
@@ -259,6 +259,8 @@ pub struct Books {
     pub push: PushBooks,
     /// Events left when the shutdown deadline passed.
     pub left_at_shutdown: AtomicU64,
+    /// Metric events of our own.
+    pub self_metrics: AtomicU64,
     /// Reloads of the configuration.
     pub reloads: ReloadBooks,
 }

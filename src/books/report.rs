@@ -37,7 +37,7 @@ pub struct Report {
     pub cpu_us_per_event: f64,
     /// Datagrams without a payload; not in `received`.
     pub empty: u64,
-    /// Events that a program made beyond the one of each datagram.
+    /// Events that a program made beyond the one of each datagram, and metric events of our own.
     pub extra: u64,
     /// `parse_failures` by reason.
     pub parse_failures_by_reason: BTreeMap<&'static str, u64>,
@@ -108,9 +108,8 @@ impl Books {
         let mut shed_by_reason: BTreeMap<_, _> =
             Shed::ALL.map(|why| (why.reason(), sum(&|c| c.shed[why as usize]))).into();
         *shed_by_reason.entry(Shed::Shutdown.reason()).or_default() += get(&self.left_at_shutdown);
-        let parse_failures_by_reason: BTreeMap<_, _> = ParseError::ALL
-            .map(|why| (why.reason(), sum(&|c| c.parse_failures[why as usize])))
-            .into();
+        let parse_failures_by_reason: BTreeMap<_, _> =
+            ParseError::ALL.map(|why| (why.reason(), sum(&|c| c.parse_failures[why as usize]))).into();
         let batches_by_reason: BTreeMap<_, _> =
             Closed::ALL.map(|why| (why.reason(), sum(&|c| c.batches[why as usize]))).into();
         let received = sum(&|c| c.received);
@@ -126,7 +125,7 @@ impl Books {
             received_bytes: sum(&|c| c.received_bytes),
             cpu_us_per_event: per_event(process_cpu_us(), received),
             empty: sum(&|c| c.empty),
-            extra: sum(&|c| c.extra),
+            extra: sum(&|c| c.extra) + get(&self.self_metrics),
             parse_failures_by_reason,
             shed_by_reason,
             batches: batches_by_reason.values().sum(),

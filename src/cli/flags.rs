@@ -20,7 +20,7 @@ pub(super) trait Group {
 }
 
 /// All of them.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct All;
 
 /// All but where to listen and push, for a command that brings its own ends.
@@ -50,7 +50,7 @@ impl Group for Parsing {
 }
 
 /// A configuration file, and what was typed over it.
-#[derive(Debug)]
+#[derive(Debug, Clone)]
 pub(super) struct Flags<G> {
     file: Option<PathBuf>,
     typed: Vec<(&'static Key, Value)>,

@@ -89,7 +89,7 @@ pub(super) async fn send(load: Load) -> Result<Sent, Failure> {
     });
     let done = tokio::select! {
         done = &mut sending => done,
-        () = signals.next() => {
+        () = signals.stop() => {
             stop.store(true, Relaxed);
             sending.await
         }

@@ -57,6 +57,12 @@ pub(crate) struct Failure {
     message: String,
 }
 
+impl Display for Failure {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str(&self.message)
+    }
+}
+
 impl Failure {
     fn usage(message: impl Display) -> Self {
         Self { code: 2, message: message.to_string() }
@@ -125,7 +131,16 @@ fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
         .map_err(|error| Failure::failed(format!("cannot start a runtime: {error}")))
 }
 
-/// Completes with the next SIGTERM or SIGINT. The process stays deaf to them from the first call on.
+/// What a signal asks for.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+enum Ask {
+    /// SIGTERM, SIGINT.
+    Stop,
+    /// SIGHUP: read the configuration again.
+    Reload,
+}
+
+/// The signals that a person or a supervisor sends. They do nothing by themselves once this listens.
 struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
@@ -146,7 +161,7 @@ impl Signals {
     }
 
     /// Completes with a signal that was meant as a second one: some senders give the first one twice.
-    async fn next_in_earnest(&mut self) {
+    async fn stop_in_earnest(&mut self) {
         const SAME: Duration = Duration::from_secs(1);
         let ignore = async {
             loop {
@@ -154,18 +169,19 @@ impl Signals {
             }
         };
         tokio::time::timeout(SAME, ignore).await.unwrap_or(());
-        self.next().await;
+        self.stop().await;
     }
 
-    async fn next(&mut self) {
-        loop {
-            tokio::select! {
-                _ = self.terminate.recv() => return,
-                _ = self.interrupt.recv() => return,
-                _ = self.hangup.recv() => {
-                    tracing::warn!("SIGHUP: this version reloads nothing; start it again to change its configuration");
-                }
-            }
+    /// Completes when the process is to stop.
+    async fn stop(&mut self) {
+        while self.next().await != Ask::Stop {}
+    }
+
+    async fn next(&mut self) -> Ask {
+        tokio::select! {
+            _ = self.terminate.recv() => Ask::Stop,
+            _ = self.interrupt.recv() => Ask::Stop,
+            _ = self.hangup.recv() => Ask::Reload,
         }
     }
 }

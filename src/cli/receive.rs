@@ -52,7 +52,7 @@ async fn serve(address: &str, sink: Arc<impl Sink>) -> Result<(), Failure> {
     tokio::pin!(serving);
     tokio::select! {
         result = &mut serving => return result.map_err(Failure::failed),
-        () = signals.next() => drop(stop),
+        () = signals.stop() => drop(stop),
     }
     // Cut after the grace: what was not answered by then, its sender still has.
     tokio::time::timeout(GRACE, serving).await.ok();

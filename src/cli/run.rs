@@ -2,13 +2,15 @@
 
 use std::future::pending;
 use std::io;
+use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::flags::{All, Flags};
-use super::{Failure, Signals, print_json, runtime};
+use super::{Ask, Failure, Signals, print_json, runtime};
 use crate::admin;
 use crate::config::{Config, Endpoint};
+use crate::logs;
 use crate::pipeline::Pipeline;
 use crate::receiver::{self, JsonLines};
 
@@ -25,32 +27,48 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let embedded = Endpoint { host: "127.0.0.1".into(), port: 0 };
     let config =
-        if args.stdout { args.flags.config_between(None, embedded)? } else { args.flags.config()? };
+        if args.stdout { args.flags.config_between(None, embedded(0))? } else { args.flags.config()? };
+    logs::configure(&config.log);
     let runtime = runtime()?;
     let result = runtime.block_on(async {
-        if args.stdout { run_to_stdout(config).await } else { run_until_signal(&config, pending()).await }
+        if args.stdout {
+            run_to_stdout(config, args.flags.clone()).await
+        } else {
+            let flags = args.flags.clone();
+            run_until_signal(&config, move || flags.config(), pending()).await
+        }
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-/// Runs until a signal comes or it cannot go on: `closed` completes when nobody takes the events any more.
-async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> Result<(), Failure> {
+/// Runs until a signal comes or it cannot go on: `load` reads the configuration again, and `closed` completes when
+/// nobody takes the events any more.
+async fn run_until_signal(
+    config: &Config,
+    load: impl Fn() -> Result<Config, Failure> + Clone + Send + 'static,
+    closed: impl Future<Output = ()>,
+) -> Result<(), Failure> {
     let mut signals = Signals::listen()?;
-    let pipeline = Pipeline::start(config).map_err(Failure::failed)?;
+    let mut pipeline = Pipeline::start(config).map_err(Failure::failed)?;
     serve_admin(config, &pipeline)?;
-    let failure = tokio::select! {
-        () = signals.next() => None,
-        () = pipeline.broken() => Some("a worker panicked; see the log"),
-        () = closed => Some("nobody reads standard output any more"),
+    let mut closed = pin!(closed);
+    let failure = loop {
+        tokio::select! {
+            ask = signals.next() => match ask {
+                Ask::Stop => break None,
+                Ask::Reload => reload(&mut pipeline, load.clone()).await,
+            },
+            () = pipeline.broken() => break Some("a worker panicked; see the log"),
+            () = &mut closed => break Some("nobody reads standard output any more"),
+        }
     };
     // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
     let hurry = async {
         match failure {
             Some(_) => {}
-            None => signals.next_in_earnest().await,
+            None => signals.stop_in_earnest().await,
         }
     };
     let report = pipeline.stop(config.shutdown_timeout, hurry).await;
@@ -66,11 +84,24 @@ async fn run_until_signal(config: &Config, closed: impl Future<Output = ()>) -> 
     }
 }
 
+/// Reads the configuration, off the runtime's threads: a program may take a while to compile.
+async fn reload(pipeline: &mut Pipeline, load: impl Fn() -> Result<Config, Failure> + Send + 'static) {
+    match tokio::task::spawn_blocking(load).await {
+        Ok(Ok(config)) => pipeline.apply(config),
+        Ok(Err(failure)) => pipeline.refuse(&failure.to_string()),
+        Err(panic) => pipeline.refuse(&panic.to_string()),
+    }
+}
+
+fn embedded(port: u16) -> Endpoint {
+    Endpoint { host: "127.0.0.1".into(), port }
+}
+
 fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
     let Some(address) = config.admin.address else { return Ok(()) };
     match admin::start(address, pipeline.view()) {
         Ok(()) => {
-            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /config, and gRPC health");
+            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /top, /config, and gRPC health");
         }
         Err(error) if config.admin.required => {
             return Err(Failure::failed(format!(
@@ -83,16 +114,15 @@ fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn run_to_stdout(mut config: Config) -> Result<(), Failure> {
+async fn run_to_stdout(mut config: Config, flags: Flags<All>) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot start the embedded receiver: {error}"));
     let listener = receiver::bind("127.0.0.1:0").await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
-    for endpoint in &mut config.vector.endpoints {
-        endpoint.port = port;
-    }
+    config.vector.endpoints = vec![embedded(port)];
     let sink = Arc::new(JsonLines::new(io::stdout()));
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&sink), pending()));
-    let result = run_until_signal(&config, sink.closed()).await;
+    let result =
+        run_until_signal(&config, move || flags.config_between(None, embedded(port)), sink.closed()).await;
     serving.abort();
     result
 }

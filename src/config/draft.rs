@@ -2,12 +2,11 @@
 
 use std::net::{Ipv6Addr, SocketAddr};
 use std::path::{Path, PathBuf};
-use std::time::Duration;
 
 use serde_json::Value;
 
 use super::keys::{self, Key};
-use super::{Admin, Batch, Buffer, Config, Invalid, Listener, Vector};
+use super::{Config, Invalid, Listener};
 use crate::parse::{Options, Program};
 
 /// What is known so far, and what was wrong.
@@ -22,16 +21,7 @@ pub struct Draft {
 
 impl Default for Draft {
     fn default() -> Self {
-        let config = Config {
-            listeners: Vec::new(),
-            parse: Options::default(),
-            batch: Batch::default(),
-            buffer: Buffer::default(),
-            vector: Vector::default(),
-            admin: Admin::default(),
-            shutdown_timeout: Duration::from_secs(30),
-        };
-        Self { config, program: None, listener: None, found: Vec::new() }
+        Self { config: Config::default(), program: None, listener: None, found: Vec::new() }
     }
 }
 

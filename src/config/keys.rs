@@ -11,7 +11,7 @@ use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{Admin, Config, Steering, WhenFull, units};
+use super::{Admin, Config, LogFormat, LogLevel, Steering, WhenFull, units};
 use crate::parse::{Mode, OnError};
 
 /// One option.
@@ -53,6 +53,14 @@ pub enum Kind {
 
 /// Every option, in the order in which they are shown.
 pub const KEYS: &[Key] = &[
+    Key {
+        path: "self_metrics",
+        flag: "self-metrics",
+        kind: Kind::Switch,
+        help: "Send the metrics of /metrics to Vector too, as metric events",
+        set: |draft, value| switch(value).map(|send| draft.config.self_metrics = send),
+        show: |config, _| json!(config.self_metrics),
+    },
     Key {
         path: "listeners[].address",
         flag: "listen",
@@ -269,6 +277,22 @@ pub const KEYS: &[Key] = &[
         help: "How many of the heaviest senders to keep in view, at /top; 0 for none",
         set: |draft, value| integer(value).map(|n| draft.config.admin.top_senders = n),
         show: |config, _| json!(config.admin.top_senders),
+    },
+    Key {
+        path: "log.level",
+        flag: "log-level",
+        kind: Kind::Choice(&["trace", "debug", "info", "warn", "error", "off"]),
+        help: "The least grave lines to log; RUST_LOG, where it is set, says more",
+        set: |draft, value| choice::<LogLevel>(value).map(|level| draft.config.log.level = level),
+        show: |config, _| json!(config.log.level),
+    },
+    Key {
+        path: "log.format",
+        flag: "log-format",
+        kind: Kind::Choice(&["auto", "text", "json"]),
+        help: "How a log line looks: `auto` is text on a terminal and JSON elsewhere",
+        set: |draft, value| choice::<LogFormat>(value).map(|format| draft.config.log.format = format),
+        show: |config, _| json!(config.log.format),
     },
     Key {
         path: "shutdown.timeout_secs",

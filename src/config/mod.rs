@@ -51,6 +51,55 @@ pub struct Config {
     pub admin: Admin,
     /// How long a stop may take.
     pub shutdown_timeout: Duration,
+    /// What is logged, and how.
+    pub log: Log,
+    /// Whether the metrics go to Vector too, as events.
+    pub self_metrics: bool,
+}
+
+/// What is logged, and how.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct Log {
+    /// The least grave lines that are logged.
+    pub level: LogLevel,
+    /// How a line looks.
+    pub format: LogFormat,
+}
+
+impl Default for Log {
+    fn default() -> Self {
+        Self { level: LogLevel::Info, format: LogFormat::Auto }
+    }
+}
+
+/// How grave a log line is; Vector's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogLevel {
+    /// What only a developer wants.
+    Trace,
+    /// What helps to find a fault.
+    Debug,
+    /// What is worth knowing.
+    Info,
+    /// What may need somebody.
+    Warn,
+    /// What needs somebody.
+    Error,
+    /// Nothing at all.
+    Off,
+}
+
+/// How a log line looks.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum LogFormat {
+    /// For people on a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Text,
+    /// One JSON object a line.
+    Json,
 }
 
 /// One address and its group of sockets.
@@ -81,11 +130,7 @@ pub struct Admin {
 
 impl Default for Admin {
     fn default() -> Self {
-        Self {
-            address: Some(SocketAddr::from(([127, 0, 0, 1], 9_615))),
-            required: false,
-            top_senders: 20,
-        }
+        Self { address: Some(SocketAddr::from(([127, 0, 0, 1], 9_615))), required: false, top_senders: 20 }
     }
 }
 
@@ -133,7 +178,7 @@ pub enum WhenFull {
 }
 
 /// Where and how to push.
-#[derive(Debug, Clone)]
+#[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Vector {
     /// Vector sources.
     pub endpoints: Vec<Endpoint>,
@@ -161,6 +206,23 @@ impl std::fmt::Display for Invalid {
         match keys::flag_of(&self.path) {
             Some(flag) => write!(f, "{} (--{flag}): {}", self.path, self.problem),
             None => write!(f, "{}: {}", self.path, self.problem),
+        }
+    }
+}
+
+/// Nowhere to listen and nowhere to push; every other default.
+impl Default for Config {
+    fn default() -> Self {
+        Self {
+            listeners: Vec::new(),
+            parse: Options::default(),
+            batch: Batch::default(),
+            buffer: Buffer::default(),
+            vector: Vector::default(),
+            admin: Admin::default(),
+            shutdown_timeout: Duration::from_secs(30),
+            log: Log::default(),
+            self_metrics: false,
         }
     }
 }

@@ -10,6 +10,7 @@ use super::keys::{KEYS, Key, Kind};
 /// The configuration as TOML, each key behind what it does.
 pub fn to_toml(config: &Config) -> String {
     let mut out = String::new();
+    out.extend(keys_in("").map(|(key, leaf)| line(config, key, leaf, 0)));
     for at in 0..config.listeners.len() {
         section(&mut out, config, "listeners[]", at);
     }
@@ -26,20 +27,22 @@ fn section(out: &mut String, config: &Config, name: &str, at: usize) {
         Some(list) => format!("[[{list}]]"),
         None => format!("[{name}]"),
     };
-    let lines = keys_in(name).map(|(key, leaf)| {
-        let choices = match key.kind {
-            Kind::Choice(words) => format!(" ({})", words.join(" | ")),
-            _ => String::new(),
-        };
-        format!("# {}{choices}\n{leaf} = {}\n", key.help, literal(&(key.show)(config, at)))
-    });
+    let lines = keys_in(name).map(|(key, leaf)| line(config, key, leaf, at));
     let gap = if out.is_empty() { "" } else { "\n" };
     // Writing to a String cannot fail.
     write!(out, "{gap}{head}\n{}", lines.collect::<String>()).ok();
 }
 
+fn line(config: &Config, key: &Key, leaf: &str, at: usize) -> String {
+    let choices = match key.kind {
+        Kind::Choice(words) => format!(" ({})", words.join(" | ")),
+        _ => String::new(),
+    };
+    format!("# {}{choices}\n{leaf} = {}\n", key.help, literal(&(key.show)(config, at)))
+}
+
 fn keys_in(section: &str) -> impl Iterator<Item = (&'static Key, &'static str)> {
-    KEYS.iter().filter_map(move |key| match key.path.rsplit_once('.')? {
+    KEYS.iter().filter_map(move |key| match key.path.rsplit_once('.').unwrap_or(("", key.path)) {
         (name, leaf) if name == section => Some((key, leaf)),
         _ => None,
     })

@@ -3,12 +3,8 @@ use super::*;
 fn config() -> Config {
     Config {
         listeners: vec![Listener::new("127.0.0.1:5514".parse().unwrap())],
-        parse: Options::default(),
-        batch: Batch::default(),
-        buffer: Buffer::default(),
         vector: Vector { endpoints: vec!["http://127.0.0.1:6000".parse().unwrap()], ..Vector::default() },
-        admin: Admin::default(),
-        shutdown_timeout: Duration::from_secs(30),
+        ..Config::default()
     }
 }
 

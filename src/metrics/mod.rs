@@ -1,14 +1,16 @@
-//! The books and gauges as Prometheus text (exposition format 0.0.4).
+//! The books and gauges as Prometheus text (exposition format 0.0.4), and as Vector's own metric events.
 //!
-//! In: a [`Snapshot`], taken when somebody asks. Out: text. The hot path knows nothing of it: it counts in the
+//! In: a [`Snapshot`], taken when somebody asks. Out: text, or events. The hot path knows nothing of it: it counts in the
 //! workers' plain integers, which the snapshot reads.
 
 mod host;
 pub mod names;
+mod native;
 mod text;
 
 pub use host::HostCounters;
 pub(crate) use host::resident_bytes;
+pub use native::encode;
 pub use text::render;
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};

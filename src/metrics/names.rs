@@ -227,6 +227,12 @@ pub const METRICS: &[Metric] = &[
         ENDPOINT,
         |s| each_endpoint(s, |endpoint| endpoint.failures as f64),
     ),
+    counter(
+        "sluicegate_self_metrics_events_total",
+        "Metric events of our own, sent to Vector where self_metrics is true",
+        &[],
+        |s| one(get(&s.books.self_metrics)),
+    ),
     counter("sluicegate_config_reloads_total", "Reloads by SIGHUP, by result", &["result"], |s| {
         vec![
             (vec!["applied".to_owned()], get(&s.books.reloads.applied)),

@@ -42,5 +42,10 @@ fn buckets(out: &mut String, name: &str, distribution: &Distribution) {
         writeln!(out, "{name}_bucket{{le=\"{bound}\"}} {below}").ok();
     }
     let count = distribution.count();
-    writeln!(out, "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {}\n{name}_count {count}", distribution.sum).ok();
+    writeln!(
+        out,
+        "{name}_bucket{{le=\"+Inf\"}} {count}\n{name}_sum {}\n{name}_count {count}",
+        distribution.sum
+    )
+    .ok();
 }

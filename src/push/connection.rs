@@ -61,7 +61,7 @@ pub(super) async fn keep(target: Target, number: usize, context: Context) {
         // No work can come any more: a connection that is down need not be made again.
         let dialled = tokio::select! {
             dialled = dial(endpoint, attempt) => dialled,
-            () = context.queue.finished() => return,
+            () = context.dismissed() => return,
         };
         match dialled {
             Ok(connection) => {
@@ -85,7 +85,7 @@ pub(super) async fn keep(target: Target, number: usize, context: Context) {
         }
         tokio::select! {
             () = sleep(backoff.next(fastrand::f64())) => {}
-            () = context.queue.finished() => return,
+            () = context.dismissed() => return,
         }
     }
 }

@@ -18,6 +18,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use futures_util::FutureExt;
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
 use tracing::error;
@@ -38,6 +39,19 @@ pub struct Context {
     pub queue: Arc<Queue>,
     /// Where outcomes are counted.
     pub books: Arc<Books>,
+    /// True once others push in these ones' place.
+    pub retired: watch::Receiver<bool>,
+}
+
+impl Context {
+    /// Waits until others take this one's place, or all work is done.
+    async fn dismissed(&self) {
+        let mut retired = self.retired.clone();
+        tokio::select! {
+            _ = retired.wait_for(|retired| *retired) => {}
+            () = self.queue.finished() => {}
+        }
+    }
 }
 
 /// A Vector, and the books of what it was sent.
@@ -47,10 +61,9 @@ struct Target {
     books: Arc<EndpointBooks>,
 }
 
-/// Starts every connection on the current runtime. The tasks end when the queue is closed and settled, or
-/// abandoned; dropping the set cancels them, and what they hold goes back to the queue.
-pub fn start(context: &Context) -> JoinSet<()> {
-    let mut tasks = JoinSet::new();
+/// Starts every connection among `tasks`, on the current runtime. They end when the queue is closed and settled, or
+/// abandoned, or when they are retired; dropping the set cancels them, and what they hold goes back to the queue.
+pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
     let target = |endpoint: &Endpoint| Target {
         endpoint: endpoint.clone(),
         books: Arc::new(EndpointBooks::new(endpoint.to_string(), context.vector.connections)),
@@ -62,7 +75,6 @@ pub fn start(context: &Context) -> JoinSet<()> {
             tasks.spawn(supervise(target.clone(), number, context.clone()));
         }
     }
-    tasks
 }
 
 /// Starts a connection's task again should it ever panic: its batches are back in the queue by then.

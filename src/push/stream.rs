@@ -56,14 +56,15 @@ enum Failure {
 
 /// Pushes batches over the connection until it breaks or all work is done.
 pub(super) async fn run(mut connection: Connection, target: Target, context: Context) -> End {
-    let mut stream =
-        Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), target, context };
+    let mut stream = Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), target, context };
     let mut broken = connection.broken.subscribe();
+    let mut retired = stream.context.retired.clone();
     let mut useful = false;
     loop {
         let lease = tokio::select! {
             biased;
             _ = broken.wait_for(|broken| *broken) => return End::Broken { useful },
+            _ = retired.wait_for(|retired| *retired) => return End::Finished,
             lease = stream.context.queue.lease() => lease,
         };
         let Some(lease) = lease else { return End::Finished };
@@ -89,7 +90,7 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
         }
         tokio::select! {
             _ = broken.wait_for(|broken| *broken) => {}
-            () = stream.context.queue.finished() => {}
+            () = stream.context.dismissed() => {}
             () = sleep(stream.backoff.next(fastrand::f64())) => {}
         }
     }

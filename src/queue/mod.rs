@@ -91,6 +91,18 @@ impl Queue {
     /// # Errors
     /// The batch comes back where it was not taken: the caller counts it.
     pub fn push(&self, batch: Batch) -> Result<(), Refused> {
+        self.admit(batch, self.limits.when_full)
+    }
+
+    /// Adds a batch at the end if there is room for it now.
+    ///
+    /// # Errors
+    /// The batch comes back where it was not taken.
+    pub fn offer(&self, batch: Batch) -> Result<(), Refused> {
+        self.admit(batch, WhenFull::DropNewest)
+    }
+
+    fn admit(&self, batch: Batch, when_full: WhenFull) -> Result<(), Refused> {
         // A batch that has to wait should not hold more memory than it needs.
         let batch = if self.levels().waiting.events > 0 { batch.compacted() } else { batch };
         let mut state = self.lock();
@@ -103,7 +115,7 @@ impl Queue {
             {
                 break;
             }
-            match self.limits.when_full {
+            match when_full {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
                 WhenFull::Block => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
             }

@@ -14,7 +14,8 @@ use super::{DEPTH, Pace, Step, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
-use crate::parse::{EventMaker, EventSink, Made, ParseError};
+use crate::live::Live;
+use crate::parse::{EventMaker, EventSink, Made, Options, ParseError};
 use crate::queue::{Queue, Refused};
 use crate::socket::slots::Slots;
 
@@ -32,6 +33,9 @@ const MAX_DRAIN_READS: usize = 100_000;
 pub struct Worker {
     socket: Arc<Socket>,
     slots: Slots,
+    parse: Arc<Live<Options>>,
+    /// The generation of `parse` that the maker is of.
+    generation: u64,
     maker: EventMaker,
     batch: OpenBatch,
     pace: Pace,
@@ -48,14 +52,29 @@ impl Worker {
     pub fn new(
         socket: Arc<Socket>,
         (max_length, buffer): (usize, usize),
-        maker: EventMaker,
+        parse: Arc<Live<Options>>,
         batch: OpenBatch,
         queue: Arc<Queue>,
         stop: Arc<Stop>,
         books: Arc<WorkerBooks>,
     ) -> Self {
         let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
-        Self { socket, slots, maker, batch, pace, queue, stop, books, count: Count::default(), runs: Vec::new() }
+        let (generation, options) = parse.get();
+        let maker = EventMaker::new(&options);
+        Self {
+            socket,
+            slots,
+            parse,
+            generation,
+            maker,
+            batch,
+            pace,
+            queue,
+            stop,
+            books,
+            count: Count::default(),
+            runs: Vec::new(),
+        }
     }
 
     /// Runs until the stop signal, then until the socket is empty; false when it panicked instead. What it held is
@@ -116,6 +135,10 @@ impl Worker {
     fn take(&mut self) {
         let now = Instant::now();
         let clock = Timestamp::now();
+        if self.parse.generation() != self.generation {
+            let (generation, options) = self.parse.get();
+            (self.generation, self.maker) = (generation, EventMaker::new(&options));
+        }
         let tracks_senders = self.books.senders.is_on();
         self.count.reads += 1;
         let (maker, slots) = (&mut self.maker, &self.slots);

@@ -3,9 +3,10 @@
 use chrono::{DateTime, SecondsFormat};
 use serde_json::{Map, Value as Json, json};
 
+use crate::proto::event::aggregated_histogram3::Bucket;
 use crate::proto::event::event_wrapper::Event;
 use crate::proto::event::value::Kind;
-use crate::proto::event::{EventWrapper, Value};
+use crate::proto::event::{EventWrapper, Metric, Value, metric};
 
 /// One event as JSON. Bytes that are no UTF-8 are shown with replacement characters.
 pub fn event_to_json(wrapper: &EventWrapper) -> Json {
@@ -15,9 +16,34 @@ pub fn event_to_json(wrapper: &EventWrapper) -> Json {
             None => fields_to_json(&log.fields),
         },
         Some(Event::Trace(trace)) => fields_to_json(&trace.fields),
-        Some(Event::Metric(metric)) => json!({ "name": metric.name, "namespace": metric.namespace }),
+        Some(Event::Metric(metric)) => metric_to_json(metric),
         None => Json::Null,
     }
+}
+
+fn metric_to_json(metric: &Metric) -> Json {
+    let kind = if metric.kind == metric::Kind::Absolute as i32 { "absolute" } else { "incremental" };
+    let tags = if metric.tags_v1.is_empty() { Json::Null } else { json!(metric.tags_v1) };
+    let mut out = json!({
+        "name": metric.name,
+        "namespace": metric.namespace,
+        "tags": tags,
+        "timestamp": metric.timestamp.as_ref().map(time_to_json),
+        "kind": kind,
+    });
+    let (name, value) = match &metric.value {
+        Some(metric::Value::Counter(counter)) => ("counter", json!({ "value": counter.value })),
+        Some(metric::Value::Gauge(gauge)) => ("gauge", json!({ "value": gauge.value })),
+        Some(metric::Value::AggregatedHistogram3(histogram)) => {
+            let bucket = |b: &Bucket| json!({ "upper_limit": b.upper_limit, "count": b.count });
+            let buckets: Vec<_> = histogram.buckets.iter().map(bucket).collect();
+            let value = json!({ "buckets": buckets, "count": histogram.count, "sum": histogram.sum });
+            ("aggregated_histogram", value)
+        }
+        None => return out,
+    };
+    out[name] = value;
+    out
 }
 
 fn fields_to_json<'a>(fields: impl IntoIterator<Item = (&'a String, &'a Value)>) -> Json {
@@ -33,11 +59,15 @@ fn value_to_json(value: &Value) -> Json {
         Some(Kind::Integer(integer)) => (*integer).into(),
         Some(Kind::Float(float)) => (*float).into(),
         Some(Kind::Boolean(boolean)) => (*boolean).into(),
-        Some(Kind::Timestamp(time)) => DateTime::from_timestamp(time.seconds, time.nanos.unsigned_abs())
-            .map_or(Json::Null, |time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true).into()),
+        Some(Kind::Timestamp(time)) => time_to_json(time),
         Some(Kind::Map(map)) => fields_to_json(&map.fields),
         Some(Kind::Array(array)) => array.items.iter().map(value_to_json).collect(),
     }
+}
+
+fn time_to_json(time: &prost_types::Timestamp) -> Json {
+    DateTime::from_timestamp(time.seconds, time.nanos.unsigned_abs())
+        .map_or(Json::Null, |time| time.to_rfc3339_opts(SecondsFormat::AutoSi, true).into())
 }
 
 #[cfg(test)]

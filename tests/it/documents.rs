@@ -20,6 +20,24 @@ fn the_readmes_vector_configuration_is_the_shipped_one() {
     assert_eq!(parsed["sources"]["sluicegate"]["type"].as_str(), Some("vector"));
 }
 
+/// The shipped example says every default, so that a person can see and change it.
+#[test]
+fn the_example_configuration_is_the_defaults() {
+    let shown = |arguments: &[&str]| Process::start(&[&["config"], arguments].concat()).end().stdout;
+    let path = format!("{}/docs/sluicegate.toml", env!("CARGO_MANIFEST_DIR"));
+    let defaults = shown(&["--listen", "[::]:5514", "--vector", "http://127.0.0.1:6000"]);
+    assert_eq!(shown(&["--config", &path]), defaults);
+    let example = file("docs/sluicegate.toml");
+    let keys = |text: &str| {
+        let key = |line: &str| line.split_once(" = ").map(|(key, _)| key.trim_start_matches("# ").to_owned());
+        text.lines()
+            .filter(|line| !line.starts_with("# ") || line.starts_with("# workers = "))
+            .filter_map(key)
+            .collect::<Vec<_>>()
+    };
+    assert_eq!(keys(&example), keys(&defaults), "the example should be:\n{defaults}");
+}
+
 #[test]
 fn ci_runs_the_readmes_test_command() {
     assert!(file("README.md").contains("```sh\ncargo test\n```"));

@@ -1,5 +1,6 @@
 //! What the tests need: processes that clean up after themselves, ports, and a Vector that can misbehave.
 
+pub mod admin;
 pub mod grpc;
 pub mod process;
 pub mod scenario;

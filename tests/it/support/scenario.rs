@@ -6,9 +6,8 @@ use std::sync::atomic::AtomicBool;
 use std::time::Duration;
 
 use sluicegate::books::Report;
-use sluicegate::config::{Admin, Batch, Buffer, Config, Endpoint, Listener, Vector};
+use sluicegate::config::{Batch, Config, Endpoint, Listener, Vector};
 use sluicegate::load::{Load, Sent, Until};
-use sluicegate::parse::Options;
 use sluicegate::pipeline::Pipeline;
 
 use super::free_udp;
@@ -20,17 +19,15 @@ pub fn config(vector: SocketAddr) -> Config {
     let endpoint = Endpoint { host: vector.ip().to_string(), port: vector.port() };
     Config {
         listeners: vec![Listener { workers: 2, receive_buffer_bytes: ROOMY, ..Listener::new(free_udp()) }],
-        parse: Options::default(),
         batch: Batch { max_bytes: 64 << 10, ..Batch::default() },
-        buffer: Buffer::default(),
         vector: Vector {
             endpoints: vec![endpoint],
             request_timeout: Duration::from_secs(60),
             retry_initial_backoff: Duration::from_millis(10),
             ..Vector::default()
         },
-        admin: Admin::default(),
         shutdown_timeout: Duration::from_secs(100),
+        ..Config::default()
     }
 }
 

@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
 use sluicegate::proto::event::event_wrapper::Event;
-use sluicegate::proto::event::{EventWrapper, Log, value::Kind};
+use sluicegate::proto::event::{EventWrapper, Log, Metric, value::Kind};
 use sluicegate::proto::vector::vector_server::{Vector, VectorServer};
 use sluicegate::proto::vector::{
     HealthCheckRequest, HealthCheckResponse, PushEventsRequest, PushEventsResponse,
@@ -30,8 +30,11 @@ struct State {
     requests: AtomicU64,
     counter: Counter,
     events: Mutex<Vec<EventWrapper>>,
-    keep: bool,
+    keep: Box<Keep>,
 }
+
+/// Which events to keep.
+pub type Keep = dyn Fn(&EventWrapper) -> bool + Send + Sync;
 
 #[tonic::async_trait]
 impl Vector for Shared {
@@ -45,9 +48,7 @@ impl Vector for Shared {
         if code != Code::Ok {
             return Err(Status::new(code, "as the test wants"));
         }
-        if state.keep {
-            state.events.lock().unwrap().extend(events.iter().cloned());
-        }
+        state.events.lock().unwrap().extend(events.iter().filter(|event| (state.keep)(event)).cloned());
         state.counter.take(events).unwrap();
         Ok(Response::new(PushEventsResponse {}))
     }
@@ -65,20 +66,25 @@ struct Shared(Arc<State>);
 impl FakeVector {
     /// One that takes everything and keeps it.
     pub async fn start() -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), true, None).await
+        Self::keeping(|_| true).await
+    }
+
+    /// One that takes everything and keeps some of it.
+    pub async fn keeping(keep: impl Fn(&EventWrapper) -> bool + Send + Sync + 'static) -> Self {
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(keep), None).await
     }
 
     /// One that answers by the function, and only counts.
     pub async fn answering(answer: impl Fn(u64, usize) -> Code + Send + Sync + 'static) -> Self {
-        Self::serve(Box::new(answer), false, None).await
+        Self::serve(Box::new(answer), Box::new(|_| false), None).await
     }
 
     /// One that closes each connection (GOAWAY) when it is this old.
     pub async fn saying_goodbye(after: Duration) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), false, Some(after)).await
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), Some(after)).await
     }
 
-    async fn serve(answer: Box<Answer>, keep: bool, max_age: Option<Duration>) -> Self {
+    async fn serve(answer: Box<Answer>, keep: Box<Keep>, max_age: Option<Duration>) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
@@ -109,6 +115,17 @@ impl FakeVector {
             other => panic!("no log: {other:?}"),
         };
         self.state.events.lock().unwrap().iter().map(log).collect()
+    }
+}
+
+impl FakeVector {
+    /// Every metric that was kept.
+    pub fn metrics(&self) -> Vec<Metric> {
+        let metric = |event: &EventWrapper| match &event.event {
+            Some(Event::Metric(metric)) => Some(metric.clone()),
+            _ => None,
+        };
+        self.state.events.lock().unwrap().iter().filter_map(metric).collect()
     }
 }
 

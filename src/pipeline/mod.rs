@@ -1,5 +1,7 @@
 //! The only place that knows every room: what starts first, and what stops first.
 
+mod reload;
+
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -7,14 +9,15 @@ use std::sync::atomic::Ordering::Relaxed;
 use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
-use tokio::sync::Notify;
+use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, Report, WorkerBooks};
 use crate::config::{Batch, Config, Listener};
-use crate::parse::EventMaker;
+use crate::live::Live;
+use crate::parse;
 use crate::push;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop, Worker};
@@ -23,8 +26,11 @@ use crate::view::View;
 /// How often the kernel's drop counters and queue depths are read.
 const WATCH: Duration = Duration::from_secs(1);
 
-/// How often a line with the books is logged.
+/// How often a line with the books is logged, and our own metrics are sent.
 const LOG: Duration = Duration::from_secs(10);
+
+/// How long a worker may take to notice that all is abandoned.
+const STUCK: Duration = Duration::from_secs(5);
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
 const STACK: usize = 16 << 20;
@@ -46,6 +52,10 @@ pub struct Pipeline {
     groups: Vec<Group>,
     workers: Vec<JoinHandle<()>>,
     pushers: JoinSet<()>,
+    /// Tells the pushers in force that others take their place.
+    retire: watch::Sender<bool>,
+    /// What becomes of a datagram, as the workers see it.
+    parse: Arc<Live<parse::Options>>,
     watcher: tokio::task::JoinHandle<()>,
     queue: Arc<Queue>,
     stop: Arc<Stop>,
@@ -65,19 +75,16 @@ impl Pipeline {
         let queue = Queue::new(config.buffer);
         let stop = Arc::new(Stop::new()?);
         let books = Arc::new(Books { desks: desks(&groups, config.admin.top_senders), ..Books::default() });
-        info!(bytes = config.memory_ceiling(), "memory ceiling, beside the sockets' own buffers");
+        announce(config);
 
-        let context = push::Context {
-            vector: Arc::new(config.vector.clone()),
-            queue: Arc::clone(&queue),
-            books: Arc::clone(&books),
-        };
-        let pushers = push::start(&context);
+        let mut pushers = JoinSet::new();
+        let retire = start_pushers(config, &queue, &books, &mut pushers);
         let broken = Arc::new(Notify::new());
-        let workers = start_workers(config, &groups, (&queue, &stop, &broken), &books)?;
+        let parse = Arc::new(Live::new(config.parse.clone()));
+        let workers = start_workers(config, &groups, (&parse, &queue, &stop, &broken), &books)?;
         let view = View::new(config, &groups, &books, &queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
-        Ok(Self { groups, workers, pushers, watcher, queue, stop, books, view, broken })
+        Ok(Self { groups, workers, pushers, retire, parse, watcher, queue, stop, books, view, broken })
     }
 
     /// The addresses that are listened on.
@@ -127,7 +134,10 @@ impl Pipeline {
         }
         self.queue.abandon();
         self.pushers.shutdown().await;
-        joining.await.ok();
+        // Only a VRL program can hold a worker up for longer than this; its events stay in the books as in memory.
+        if tokio::time::timeout(STUCK, joining).await.is_err() {
+            error!("a worker does not come back from its VRL program; ending without it");
+        }
         self.watcher.abort();
         self.count_leftovers();
         self.report()
@@ -163,10 +173,43 @@ fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
     groups.iter().flat_map(of_group).collect()
 }
 
+/// What was made of the configuration, beside the listeners, which say so themselves.
+fn announce(config: &Config) {
+    let vector = &config.vector;
+    for endpoint in &vector.endpoints {
+        info!(%endpoint, connections = vector.connections, streams = vector.streams, "pushing to");
+    }
+    info!(
+        mode = ?config.parse.mode,
+        program = config.parse.program.as_ref().map(parse::Program::name),
+        memory_ceiling_bytes = config.memory_ceiling(),
+        version = env!("CARGO_PKG_VERSION"),
+        "sluicegate runs; the memory ceiling is beside the sockets' own buffers"
+    );
+}
+
+/// Starts the pushers of a configuration among `tasks`; they end once what this returns says true.
+fn start_pushers(
+    config: &Config,
+    queue: &Arc<Queue>,
+    books: &Arc<Books>,
+    tasks: &mut JoinSet<()>,
+) -> watch::Sender<bool> {
+    let retire = watch::Sender::new(false);
+    let context = push::Context {
+        vector: Arc::new(config.vector.clone()),
+        queue: Arc::clone(queue),
+        books: Arc::clone(books),
+        retired: retire.subscribe(),
+    };
+    push::start(&context, tasks);
+    retire
+}
+
 fn start_workers(
     config: &Config,
     groups: &[Group],
-    (queue, stop, broken): (&Arc<Queue>, &Arc<Stop>, &Arc<Notify>),
+    (parse, queue, stop, broken): (&Arc<Live<parse::Options>>, &Arc<Queue>, &Arc<Stop>, &Arc<Notify>),
     books: &Books,
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
@@ -177,7 +220,7 @@ fn start_workers(
         let worker = Worker::new(
             Arc::clone(socket),
             (group.listener.max_length, group.buffer.granted),
-            EventMaker::new(&config.parse),
+            Arc::clone(parse),
             OpenBatch::new(limits, Arc::clone(&pool)),
             Arc::clone(queue),
             Arc::clone(stop),
@@ -210,6 +253,9 @@ async fn keep_watch(view: Arc<View>) {
             continue;
         }
         logged = Instant::now();
+        if view.config().self_metrics {
+            view.send_metrics();
+        }
         let r = view.report();
         // Nothing new and nothing waiting is no news.
         if r.received + r.kernel_drops != before || r.in_memory > 0 {

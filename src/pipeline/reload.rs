@@ -1,0 +1,62 @@
+//! A new configuration for a running pipeline: what needs no new socket, queue or batch.
+
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
+
+use tracing::{error, info, warn};
+
+use super::{Pipeline, start_pushers};
+use crate::config::{Config, keys};
+use crate::logs;
+
+impl Pipeline {
+    /// Puts the sections `parse`, `vector` and `log` in force. Batches that wait stay where they are, and those in
+    /// flight end on the connections that they are on. What else has changed needs a restart, and is named.
+    pub fn apply(&mut self, new: Config) {
+        let old = self.view.config();
+        let changed = changed(&old, &new);
+        let (live, waiting): (Vec<_>, Vec<_>) = changed.into_iter().partition(|path| is_live(path));
+        let config = Config { parse: new.parse, vector: new.vector, log: new.log, ..Config::clone(&old) };
+        logs::configure(&config.log);
+        self.parse.replace(config.parse.clone());
+        if config.vector != old.vector {
+            let retired = std::mem::replace(
+                &mut self.retire,
+                start_pushers(&config, &self.queue, &self.books, &mut self.pushers),
+            );
+            retired.send_replace(true);
+        }
+        while self.pushers.try_join_next().is_some() {} // those that were retired earlier
+        self.view.set_config(config);
+        let books = &self.books.reloads;
+        books.applied.fetch_add(1, Relaxed);
+        books.last_refused.store(0, Relaxed);
+        info!(changed = live.join(", "), "the configuration was read again and is in force");
+        if !waiting.is_empty() {
+            warn!(keys = waiting.join(", "), "these changes need a restart; the old values stay in force");
+        }
+    }
+
+    /// Notes that a configuration was refused: the old one stays in force.
+    pub fn refuse(&self, problem: &str) {
+        let books = &self.books.reloads;
+        books.refused.fetch_add(1, Relaxed);
+        books.last_refused.store(1, Relaxed);
+        error!(problem, "the new configuration is refused; the old one stays in force");
+    }
+}
+
+/// The sections that change without a restart.
+fn is_live(path: &str) -> bool {
+    ["parse.", "vector.", "log."].iter().any(|section| path.starts_with(section))
+}
+
+/// The places of the file whose values differ.
+fn changed(old: &Arc<Config>, new: &Config) -> Vec<String> {
+    let differs = |key: &&keys::Key| {
+        let listeners = if key.path.starts_with("listeners[]") { 0..new.listeners.len() } else { 0..1 };
+        old.listeners.len() != new.listeners.len() && key.path.starts_with("listeners[]")
+            || listeners.into_iter().any(|at| (key.show)(old, at) != (key.show)(new, at))
+    };
+    keys::KEYS.iter().filter(differs).map(|key| key.path.to_owned()).collect()
+}
