@@ -10,19 +10,13 @@ use super::{Config, Invalid, Listener};
 use crate::parse::{Options, Program};
 
 /// What is known so far, and what was wrong.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub struct Draft {
     pub(super) config: Config,
     pub(super) program: Option<PathBuf>,
     /// The listener that a listener's key means; every one when none.
     listener: Option<usize>,
     found: Vec<Invalid>,
-}
-
-impl Default for Draft {
-    fn default() -> Self {
-        Self { config: Config::default(), program: None, listener: None, found: Vec::new() }
-    }
 }
 
 impl Draft {

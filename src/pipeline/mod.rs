@@ -1,27 +1,26 @@
 //! The only place that knows every room: what starts first, and what stops first.
 
 mod reload;
+mod start;
 
 use std::io;
 use std::net::SocketAddr;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::thread::{self, JoinHandle};
+use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing::{error, info, warn};
 
-use crate::batch::{Limits, OpenBatch, Pool};
-use crate::books::{Books, Desk, Report, WorkerBooks};
-use crate::config::{Batch, Config, Listener};
+use crate::books::{Books, Report};
+use crate::config::Config;
 use crate::live::Live;
-use crate::parse;
-use crate::push;
 use crate::queue::Queue;
-use crate::receive::{BindError, Group, Stop, Worker};
+use crate::receive::{BindError, Group, Stop};
 use crate::view::View;
+use start::Shared;
 
 /// How often the kernel's drop counters and queue depths are read.
 const WATCH: Duration = Duration::from_secs(1);
@@ -31,9 +30,6 @@ const LOG: Duration = Duration::from_secs(10);
 
 /// How long a worker may take to notice that all is abandoned.
 const STUCK: Duration = Duration::from_secs(5);
-
-/// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
-const STACK: usize = 16 << 20;
 
 /// Why a pipeline could not start.
 #[derive(Debug, thiserror::Error)]
@@ -54,15 +50,10 @@ pub struct Pipeline {
     pushers: JoinSet<()>,
     /// Tells the pushers in force that others take their place.
     retire: watch::Sender<bool>,
-    /// What becomes of a datagram, as the workers see it.
-    parse: Arc<Live<parse::Options>>,
     watcher: tokio::task::JoinHandle<()>,
-    queue: Arc<Queue>,
-    stop: Arc<Stop>,
+    shared: Shared,
     books: Arc<Books>,
     view: Arc<View>,
-    /// Told when a worker ended by a panic.
-    broken: Arc<Notify>,
 }
 
 impl Pipeline {
@@ -71,20 +62,23 @@ impl Pipeline {
     /// # Errors
     /// When an address cannot be had or the machine is out of threads or descriptors; nothing runs then.
     pub fn start(config: &Config) -> Result<Self, StartError> {
-        let groups = open_groups(&config.listeners)?;
-        let queue = Queue::new(config.buffer);
-        let stop = Arc::new(Stop::new()?);
-        let books = Arc::new(Books { desks: desks(&groups, config.admin.top_senders), ..Books::default() });
-        announce(config);
+        let groups = start::open_groups(&config.listeners)?;
+        let desks = start::desks(&groups, config.admin.top_senders);
+        let books = Arc::new(Books { desks, ..Books::default() });
+        start::announce(config);
 
+        let shared = Shared {
+            parse: Arc::new(Live::new(config.parse.clone())),
+            queue: Queue::new(config.buffer),
+            stop: Arc::new(Stop::new()?),
+            broken: Arc::new(Notify::new()),
+        };
         let mut pushers = JoinSet::new();
-        let retire = start_pushers(config, &queue, &books, &mut pushers);
-        let broken = Arc::new(Notify::new());
-        let parse = Arc::new(Live::new(config.parse.clone()));
-        let workers = start_workers(config, &groups, (&parse, &queue, &stop, &broken), &books)?;
-        let view = View::new(config, &groups, &books, &queue);
+        let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
+        let workers = start::start_workers(config, &groups, &shared, &books)?;
+        let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
-        Ok(Self { groups, workers, pushers, retire, parse, watcher, queue, stop, books, view, broken })
+        Ok(Self { groups, workers, pushers, retire, watcher, shared, books, view })
     }
 
     /// The addresses that are listened on.
@@ -104,7 +98,7 @@ impl Pipeline {
 
     /// Completes when a worker has panicked: its socket is read by nobody, so the process should end.
     pub async fn broken(&self) {
-        self.broken.notified().await;
+        self.shared.broken.notified().await;
     }
 
     /// Turns new datagrams away, drains the sockets, flushes, and waits for acknowledgements until `timeout` is over
@@ -115,11 +109,11 @@ impl Pipeline {
         for group in &self.groups {
             group.refuse_new_datagrams();
         }
-        if let Err(error) = self.stop.give() {
+        if let Err(error) = self.shared.stop.give() {
             warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
         }
         let workers = std::mem::take(&mut self.workers);
-        let queue = Arc::clone(&self.queue);
+        let queue = Arc::clone(&self.shared.queue);
         let joining = tokio::task::spawn_blocking(move || {
             for worker in workers {
                 worker.join().ok(); // a panic was reported by the panic hook
@@ -132,7 +126,7 @@ impl Pipeline {
             () = tokio::time::sleep(timeout) => warn!("the shutdown deadline passed"),
             () = hurry => warn!("told to hurry"),
         }
-        self.queue.abandon();
+        self.shared.queue.abandon();
         self.pushers.shutdown().await;
         // Only a VRL program can hold a worker up for longer than this; its events stay in the books as in memory.
         if tokio::time::timeout(STUCK, joining).await.is_err() {
@@ -144,102 +138,12 @@ impl Pipeline {
     }
 
     fn count_leftovers(&self) {
-        let events: u64 = self.queue.leftovers().iter().map(|batch| batch.events).sum();
+        let events: u64 = self.shared.queue.leftovers().iter().map(|batch| batch.events).sum();
         if events > 0 {
             warn!(events, "not acknowledged in time: counted as shed, though some may have arrived");
             self.books.left_at_shutdown.fetch_add(events, Relaxed);
         }
     }
-}
-
-fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
-    let takes_ipv4 = |port| listeners.iter().any(|l| l.address.is_ipv4() && l.address.port() == port);
-    // An IPv6 wildcard takes IPv4 as well, unless another listener has that port for IPv4.
-    listeners.iter().map(|l| Group::open(l, !takes_ipv4(l.address.port()))).collect()
-}
-
-fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
-    let of_group = |group: &Group| {
-        let (listener, steering, buffer_bytes) =
-            (group.listener.address, group.steering, group.buffer.granted);
-        (0..group.sockets.len()).map(move |worker| Desk {
-            listener,
-            steering,
-            worker,
-            buffer_bytes,
-            books: Arc::new(WorkerBooks::new(top_senders)),
-        })
-    };
-    groups.iter().flat_map(of_group).collect()
-}
-
-/// What was made of the configuration, beside the listeners, which say so themselves.
-fn announce(config: &Config) {
-    let vector = &config.vector;
-    for endpoint in &vector.endpoints {
-        info!(%endpoint, connections = vector.connections, streams = vector.streams, "pushing to");
-    }
-    info!(
-        mode = ?config.parse.mode,
-        program = config.parse.program.as_ref().map(parse::Program::name),
-        memory_ceiling_bytes = config.memory_ceiling(),
-        version = env!("CARGO_PKG_VERSION"),
-        "sluicegate runs; the memory ceiling is beside the sockets' own buffers"
-    );
-}
-
-/// Starts the pushers of a configuration among `tasks`; they end once what this returns says true.
-fn start_pushers(
-    config: &Config,
-    queue: &Arc<Queue>,
-    books: &Arc<Books>,
-    tasks: &mut JoinSet<()>,
-) -> watch::Sender<bool> {
-    let retire = watch::Sender::new(false);
-    let context = push::Context {
-        vector: Arc::new(config.vector.clone()),
-        queue: Arc::clone(queue),
-        books: Arc::clone(books),
-        retired: retire.subscribe(),
-    };
-    push::start(&context, tasks);
-    retire
-}
-
-fn start_workers(
-    config: &Config,
-    groups: &[Group],
-    (parse, queue, stop, broken): (&Arc<Live<parse::Options>>, &Arc<Queue>, &Arc<Stop>, &Arc<Notify>),
-    books: &Books,
-) -> io::Result<Vec<JoinHandle<()>>> {
-    let Batch { max_bytes, max_events, timeout } = config.batch;
-    let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
-    let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
-    let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
-    let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
-        let worker = Worker::new(
-            Arc::clone(socket),
-            (group.listener.max_length, group.buffer.granted),
-            Arc::clone(parse),
-            OpenBatch::new(limits, Arc::clone(&pool)),
-            Arc::clone(queue),
-            Arc::clone(stop),
-            Arc::clone(&desk.books),
-        );
-        thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
-            let broken = Arc::clone(broken);
-            move || {
-                if !worker.run() {
-                    broken.notify_one();
-                }
-            }
-        })
-    };
-    let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
-    if workers.is_err() {
-        stop.give()?; // those that did start must not run on without the rest
-    }
-    workers
 }
 
 async fn keep_watch(view: Arc<View>) {

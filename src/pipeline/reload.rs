@@ -5,7 +5,8 @@ use std::sync::atomic::Ordering::Relaxed;
 
 use tracing::{error, info, warn};
 
-use super::{Pipeline, start_pushers};
+use super::Pipeline;
+use super::start::start_pushers;
 use crate::config::{Config, keys};
 use crate::logs;
 
@@ -18,11 +19,11 @@ impl Pipeline {
         let (live, waiting): (Vec<_>, Vec<_>) = changed.into_iter().partition(|path| is_live(path));
         let config = Config { parse: new.parse, vector: new.vector, log: new.log, ..Config::clone(&old) };
         logs::configure(&config.log);
-        self.parse.replace(config.parse.clone());
+        self.shared.parse.replace(config.parse.clone());
         if config.vector != old.vector {
             let retired = std::mem::replace(
                 &mut self.retire,
-                start_pushers(&config, &self.queue, &self.books, &mut self.pushers),
+                start_pushers(&config, &self.shared.queue, &self.books, &mut self.pushers),
             );
             retired.send_replace(true);
         }

@@ -85,7 +85,7 @@ async fn self_metrics_reach_vector_as_metric_events_and_the_books_balance() {
     std::net::UdpSocket::bind("127.0.0.1:0").unwrap().send_to(b"one", listen).unwrap();
     let metric = |name: &str| {
         let is_it = |metric: &Metric| metric.name == name;
-        vector.metrics().into_iter().filter(is_it).last()
+        vector.metrics().into_iter().rfind(is_it)
     };
     wait_until("the metrics have come", || metric("process_resident_memory_bytes").is_some());
     let received = metric("receive_datagrams_total").unwrap();

@@ -95,7 +95,7 @@ async fn many_reloads_under_load_every_tenth_one_bad() {
         counter(admin, "sluicegate_config_reloads_total{result=\"refused\"}"),
         (reloads() / 10) as f64
     );
-    let refused = if reloads() % 10 == 0 { 1.0 } else { 0.0 };
+    let refused = if reloads().is_multiple_of(10) { 1.0 } else { 0.0 };
     assert_eq!(counter(admin, "sluicegate_config_last_reload_refused"), refused);
     let books = run.stop().json();
     assert_eq!((&books["received"], &books["kernel_drops"]), (&books["delivered"], &Json::from(0)));

@@ -1,0 +1,122 @@
+//! How a pipeline comes to be: sockets, then pushers, then workers.
+
+use std::io;
+use std::sync::Arc;
+use std::thread::{self, JoinHandle};
+
+use tokio::sync::{Notify, watch};
+use tokio::task::JoinSet;
+use tracing::info;
+
+use crate::batch::{Limits, OpenBatch, Pool};
+use crate::books::{Books, Desk, WorkerBooks};
+use crate::config::{Batch, Config, Listener};
+use crate::live::Live;
+use crate::parse;
+use crate::push;
+use crate::queue::Queue;
+use crate::receive::{BindError, Group, Stop, Worker};
+
+/// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
+const STACK: usize = 16 << 20;
+
+/// What all workers share.
+#[derive(Debug, Clone)]
+pub(super) struct Shared {
+    /// What becomes of a datagram.
+    pub(super) parse: Arc<Live<parse::Options>>,
+    pub(super) queue: Arc<Queue>,
+    pub(super) stop: Arc<Stop>,
+    /// Told when a worker ended by a panic.
+    pub(super) broken: Arc<Notify>,
+}
+
+pub(super) fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
+    let takes_ipv4 = |port| listeners.iter().any(|l| l.address.is_ipv4() && l.address.port() == port);
+    // An IPv6 wildcard takes IPv4 as well, unless another listener has that port for IPv4.
+    listeners.iter().map(|l| Group::open(l, !takes_ipv4(l.address.port()))).collect()
+}
+
+pub(super) fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
+    let of_group = |group: &Group| {
+        let (listener, steering, buffer_bytes) =
+            (group.listener.address, group.steering, group.buffer.granted);
+        (0..group.sockets.len()).map(move |worker| Desk {
+            listener,
+            steering,
+            worker,
+            buffer_bytes,
+            books: Arc::new(WorkerBooks::new(top_senders)),
+        })
+    };
+    groups.iter().flat_map(of_group).collect()
+}
+
+/// What was made of the configuration, beside the listeners, which say so themselves.
+pub(super) fn announce(config: &Config) {
+    let vector = &config.vector;
+    for endpoint in &vector.endpoints {
+        info!(%endpoint, connections = vector.connections, streams = vector.streams, "pushing to");
+    }
+    info!(
+        mode = ?config.parse.mode,
+        program = config.parse.program.as_ref().map(parse::Program::name),
+        memory_ceiling_bytes = config.memory_ceiling(),
+        version = env!("CARGO_PKG_VERSION"),
+        "sluicegate runs; the memory ceiling is beside the sockets' own buffers"
+    );
+}
+
+/// Starts the pushers of a configuration among `tasks`; they end once what this returns says true.
+pub(super) fn start_pushers(
+    config: &Config,
+    queue: &Arc<Queue>,
+    books: &Arc<Books>,
+    tasks: &mut JoinSet<()>,
+) -> watch::Sender<bool> {
+    let retire = watch::Sender::new(false);
+    let context = push::Context {
+        vector: Arc::new(config.vector.clone()),
+        queue: Arc::clone(queue),
+        books: Arc::clone(books),
+        retired: retire.subscribe(),
+    };
+    push::start(&context, tasks);
+    retire
+}
+
+pub(super) fn start_workers(
+    config: &Config,
+    groups: &[Group],
+    shared: &Shared,
+    books: &Books,
+) -> io::Result<Vec<JoinHandle<()>>> {
+    let Batch { max_bytes, max_events, timeout } = config.batch;
+    let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
+    let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
+    let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
+    let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
+        let worker = Worker::new(
+            Arc::clone(socket),
+            (group.listener.max_length, group.buffer.granted),
+            Arc::clone(&shared.parse),
+            OpenBatch::new(limits, Arc::clone(&pool)),
+            Arc::clone(&shared.queue),
+            Arc::clone(&shared.stop),
+            Arc::clone(&desk.books),
+        );
+        thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
+            let broken = Arc::clone(&shared.broken);
+            move || {
+                if !worker.run() {
+                    broken.notify_one();
+                }
+            }
+        })
+    };
+    let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
+    if workers.is_err() {
+        shared.stop.give()?; // those that did start must not run on without the rest
+    }
+    workers
+}
