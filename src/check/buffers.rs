@@ -7,7 +7,7 @@ use std::os::fd::AsFd;
 use socket2::{Domain, Protocol, Socket, Type};
 
 use super::finding::{Finding, size, sysctl};
-use super::kernel::{setting, setting_number, text};
+use super::kernel::{setting_number, text, udp_mem};
 use crate::config::{Config, Listener};
 use crate::socket::options::{self, GrantedBuffer};
 
@@ -47,7 +47,7 @@ impl Facts {
         Ok(Self {
             buffers: config.listeners.iter().map(Buffer::ask).collect::<io::Result<_>>()?,
             rmem_max: setting_number("net.core.rmem_max"),
-            udp_mem: setting("net.ipv4.udp_mem").as_deref().and_then(three),
+            udp_mem: udp_mem(),
             used: text("/proc/net/sockstat").as_deref().and_then(used_pages).unwrap_or_default(),
             page: rustix::param::page_size() as u64,
         })
@@ -68,11 +68,6 @@ impl Buffer {
         let forced = options::may_force_receive_buffer(socket.as_fd());
         Ok(Self { listener: listener.address, workers: listener.workers as u64, each, forced })
     }
-}
-
-fn three(text: &str) -> Option<[u64; 3]> {
-    let numbers: Vec<_> = text.split_whitespace().map_while(|number| number.parse().ok()).collect();
-    numbers.try_into().ok()
 }
 
 fn used_pages(sockstat: &str) -> Option<u64> {
@@ -185,9 +180,7 @@ mod tests {
     }
 
     #[test]
-    fn the_kernels_tables_are_read() {
-        assert_eq!(three("575802\t767736\t1151604\n"), Some([575_802, 767_736, 1_151_604]));
-        assert_eq!(three("1 2\n"), None);
+    fn the_kernels_table_is_read() {
         let sockstat = "sockets: used 15\nTCP: inuse 2 orphan 0 tw 0 alloc 2 mem 124\nUDP: inuse 3 mem 7\n";
         assert_eq!(used_pages(sockstat), Some(7));
         assert_eq!(used_pages("UDPLITE: inuse 0\n"), None);

@@ -74,7 +74,7 @@ fn directories(mounts: &str, groups: &str, controller: &str) -> Vec<PathBuf> {
         let Some((_, path)) = path else { continue };
         // In a container the group's own directory may be what is mounted: then only that is seen.
         let below = Path::new(&path).strip_prefix(root).unwrap_or(Path::new(""));
-        let whole = Path::new(point).join(below);
+        let whole: PathBuf = [Path::new(point), below].iter().flat_map(|path| path.components()).collect();
         found.extend(whole.ancestors().take_while(|path| path.starts_with(point)).map(Path::to_path_buf));
     }
     found

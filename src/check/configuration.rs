@@ -22,7 +22,7 @@ pub(super) fn judge(config: &Config) -> Finding {
         None => String::new(),
     };
     let found = format!(
-        "{} listeners, {} workers, {} endpoints{program}",
+        "listeners {}, workers {}, endpoints {}{program}",
         config.listeners.len(),
         config.workers(),
         config.vector.endpoints.len()

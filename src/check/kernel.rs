@@ -22,3 +22,25 @@ pub(super) fn setting(name: &str) -> Option<String> {
 pub(super) fn setting_number(name: &str) -> Option<u64> {
     setting(name)?.trim().parse().ok()
 }
+
+/// `net.ipv4.udp_mem`: the three numbers, in pages; none in a network namespace of its own.
+pub(super) fn udp_mem() -> Option<[u64; 3]> {
+    three(&setting("net.ipv4.udp_mem")?)
+}
+
+fn three(text: &str) -> Option<[u64; 3]> {
+    let numbers: Vec<_> = text.split_whitespace().map_while(|number| number.parse().ok()).collect();
+    numbers.try_into().ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn three_numbers_or_none() {
+        assert_eq!(three("575802\t767736\t1151604\n"), Some([575_802, 767_736, 1_151_604]));
+        assert_eq!(three("1 2\n"), None);
+        assert_eq!(setting("no.such.setting"), None);
+    }
+}
