@@ -111,10 +111,9 @@ fn together(facts: &Facts) -> Option<Finding> {
     let need = facts.bytes().div_ceil(facts.page);
     let (all, room) = (size(need * facts.page), size(low * facts.page));
     let used = size(facts.used * facts.page);
-    let found =
-        format!("full buffers take {all}; net.ipv4.udp_mem gives all UDP sockets {room}, {used} in use");
+    let found = format!("full buffers take {all} of the {room} of net.ipv4.udp_mem, {used} in use");
     if need + facts.used <= low {
-        return Some(Finding::ok("udp_mem", "", found, "the buffers can be used whole"));
+        return Some(Finding::ok("udp_mem", "", found, "they can be full at once"));
     }
     let means = "the kernel drops before the buffers are full, and counts it as UdpMemErrors";
     let enough = need + facts.used;

@@ -46,7 +46,7 @@ pub(super) fn judge(facts: &Facts) -> Finding {
     let Facts { ceiling, sockets, buffer, limit, available } = *facts;
     let need = ceiling.saturating_add(sockets).saturating_add(PROGRAM);
     let parts = format!(
-        "up to {}: {} of events, {} in sockets, {} the program",
+        "{} at most (events {}, sockets {}, program {})",
         size(need),
         size(ceiling),
         size(sockets),

@@ -27,6 +27,30 @@ use std::panic::resume_unwind;
 
 use crate::config::Config;
 
+/// Every finding's name. They stay: scripts rely on them.
+pub const IDS: &[&str] = &[
+    "config",
+    "cores",
+    "memory",
+    "nic",
+    "nic_drops",
+    "nic_queues",
+    "rp_filter",
+    "udp_rcvbuf_errors",
+    "udp_mem_errors",
+    "softnet_dropped",
+    "softnet_squeezed",
+    "port",
+    "steering",
+    "receive_buffer",
+    "udp_mem",
+    "admin",
+    "endpoint.resolve",
+    "endpoint.connect",
+    "endpoint.health",
+    "endpoint.send",
+];
+
 /// Looks at everything, in ten seconds at the most; with `send`, pushes a test event to each endpoint. Call it on a
 /// runtime with several threads.
 ///

@@ -72,8 +72,7 @@ pub(super) fn judge(interfaces: &[Interface], cores: usize) -> Vec<Finding> {
 
 fn drops(interface: &Interface) -> Finding {
     let Interface { name, dropped, missed, fifo, .. } = interface;
-    let found =
-        format!("rx_dropped {dropped}, rx_missed_errors {missed}, rx_fifo_errors {fifo} since it came up");
+    let found = format!("rx_dropped {dropped}, rx_missed_errors {missed}, rx_fifo_errors {fifo}");
     let finding = |means: &str| Finding::ok("nic_drops", name, found.clone(), means);
     match (missed + fifo, dropped) {
         (0, 0) => finding("the card has lost nothing"),
@@ -96,7 +95,7 @@ fn queues(interface: &Interface, cores: usize) -> Finding {
         return finding("one core takes every packet in; RPS spreads senders, though each stays on one core")
             .warn([format!("echo {} > /sys/class/net/{name}/queues/rx-0/rps_cpus", mask(cores))]);
     }
-    finding("senders are taken in by as many cores as there are queues, each sender by one")
+    finding("each sender is taken in by one core")
 }
 
 /// All cores as the kernel writes a mask: hexadecimal, a comma between words of 32 bits.

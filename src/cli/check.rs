@@ -76,7 +76,7 @@ fn lines(finding: &Finding, width: usize, colours: bool) -> String {
     };
     let word = if colours { format!("\x1b[{colour}m{word}\x1b[0m") } else { word.to_owned() };
     // VRL's diagnostic has several lines.
-    let found = finding.found.trim_end().replace('\n', "\n      ");
+    let found = finding.found.trim_end().replace('\n', "\n      ").replace("\n      \n", "\n\n");
     let gap = if found.contains('\n') { "\n      " } else { "; " };
     let mut text = format!("{word}  {:<width$}  {found}{gap}{}", finding.title(), finding.means);
     for (at, mend) in finding.mend.iter().enumerate() {
