@@ -29,7 +29,7 @@ pub(super) fn judge(facts: &Facts) -> Finding {
         Finding::ok(
             "cores",
             "",
-            format!("{workers} workers a listener, {usable} usable cores, {said}"),
+            format!("workers {workers} a listener, usable cores {usable}, {said}"),
             means,
         )
     };

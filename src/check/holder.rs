@@ -18,8 +18,15 @@ pub(super) enum Protocol {
 /// A process that has the port, or, where that cannot be seen, only its user.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) enum Holder {
-    Process { pid: u32, name: String },
-    User { uid: u32 },
+    Process {
+        pid: u32,
+        name: String,
+    },
+    User {
+        uid: u32,
+    },
+    /// This process, which has just taken it for another listener.
+    Ours,
 }
 
 impl Holder {
@@ -30,7 +37,7 @@ impl Holder {
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { pid, .. } => Some(*pid),
-            Self::User { .. } => None,
+            Self::User { .. } | Self::Ours => None,
         }
     }
 }
@@ -38,11 +45,9 @@ impl Holder {
 impl fmt::Display for Holder {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
-            Self::Process { pid, .. } if *pid == std::process::id() => {
-                f.write_str("another listener of this configuration")
-            }
             Self::Process { pid, name } => write!(f, "{name} (pid {pid})"),
             Self::User { uid } => write!(f, "a process of user {uid} that is not seen from here"),
+            Self::Ours => f.write_str("another listener of this configuration"),
         }
     }
 }
@@ -132,12 +137,19 @@ fn processes_with(inodes: &HashSet<u64>) -> (Vec<Holder>, HashSet<u64>) {
             .filter(|inode| inodes.contains(inode))
             .collect();
         if !held.is_empty() {
-            let name = text(process.path().join("comm")).unwrap_or_default();
-            found.push(Holder::Process { pid, name: name.trim().to_owned() });
+            found.push(holder(pid));
             seen.extend(held);
         }
     }
     (found, seen)
+}
+
+fn holder(pid: u32) -> Holder {
+    if pid == std::process::id() {
+        return Holder::Ours;
+    }
+    let name = text(format!("/proc/{pid}/comm")).unwrap_or_default();
+    Holder::Process { pid, name: name.trim().to_owned() }
 }
 
 fn socket_inode(link: &str) -> Option<u64> {
@@ -175,11 +187,9 @@ mod tests {
     #[test]
     fn this_process_is_found_by_its_sockets() {
         let udp = UdpSocket::bind("127.0.0.1:0").unwrap();
-        let pids = |holders: Vec<Holder>| holders.iter().map(Holder::pid).collect::<Vec<_>>();
-        let this = vec![Some(std::process::id())];
-        assert_eq!(pids(find(Protocol::Udp, udp.local_addr().unwrap())), this);
+        assert_eq!(find(Protocol::Udp, udp.local_addr().unwrap()), [Holder::Ours]);
         let tcp = TcpListener::bind("[::1]:0").unwrap();
-        assert_eq!(pids(find(Protocol::Tcp, tcp.local_addr().unwrap())), this);
+        assert_eq!(find(Protocol::Tcp, tcp.local_addr().unwrap()), [Holder::Ours]);
         let free = udp.local_addr().unwrap();
         drop(udp);
         assert!(find(Protocol::Udp, free).is_empty());

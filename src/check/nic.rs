@@ -2,7 +2,6 @@
 
 use std::fs;
 use std::path::Path;
-use std::thread::available_parallelism;
 
 use super::finding::Finding;
 use super::kernel::{number, setting_number, text};
@@ -26,12 +25,12 @@ pub(super) struct Interface {
     pub(super) rp_filter: u64,
 }
 
-/// All that are up, in the order of their names.
+/// All that are up, in the order of their names, and the machine's cores, whatever part of them is ours.
 pub(super) fn read() -> (Vec<Interface>, usize) {
     let entries = fs::read_dir("/sys/class/net").into_iter().flatten().flatten();
     let mut found: Vec<_> = entries.filter_map(|entry| interface(&entry.path())).collect();
     found.sort_by(|a, b| a.name.cmp(&b.name));
-    (found, available_parallelism().map_or(1, usize::from))
+    (found, text("/sys/devices/system/cpu/online").as_deref().map_or(1, cores))
 }
 
 fn interface(path: &Path) -> Option<Interface> {
@@ -58,6 +57,15 @@ fn interface(path: &Path) -> Option<Interface> {
         rp_filter: filter("all").max(filter(&name)),
         name,
     })
+}
+
+/// How many cores a list such as `0-3,6` names.
+fn cores(list: &str) -> usize {
+    let range = |range: &str| {
+        let (first, last) = range.split_once('-').unwrap_or((range, range));
+        Some(last.parse::<usize>().ok()?.checked_sub(first.parse().ok()?)? + 1)
+    };
+    list.trim().split(',').filter_map(range).sum()
 }
 
 pub(super) fn judge(interfaces: &[Interface], cores: usize) -> Vec<Finding> {
@@ -89,7 +97,7 @@ fn queues(interface: &Interface, cores: usize) -> Finding {
     let Interface { name, queues, rps, .. } = interface;
     let spread = if *rps { "RPS on" } else { "RPS off" };
     let finding = |means: &str| {
-        Finding::ok("nic_queues", name, format!("{queues} receive queues, {spread}, {cores} cores"), means)
+        Finding::ok("nic_queues", name, format!("receive queues {queues}, {spread}, cores {cores}"), means)
     };
     if *queues <= 1 && !rps && cores >= MANY_CORES {
         return finding("one core takes every packet in; RPS spreads senders, though each stays on one core")
@@ -150,6 +158,7 @@ mod tests {
             (hint.level, hint.mend[0].as_str()),
             (Level::Warn, "echo ff > /sys/class/net/eth0/queues/rx-0/rps_cpus")
         );
+        assert_eq!(["0\n", "0-3", "0-3,6,8-9"].map(cores), [1, 4, 7]);
         assert_eq!([4, 32, 40, 64].map(mask), ["f", "ffffffff", "ff,ffffffff", "ffffffff,ffffffff"]);
     }
 

@@ -190,6 +190,10 @@ fn a_taken_port_is_found_with_its_holder_until_it_is_free() {
     assert!(port["found"].as_str().unwrap().contains(&format!("(pid {pid})")), "{port}");
     assert_eq!(mend(&port, 0), format!("kill {pid}"));
     drop(taken);
+    let also = format!("--listen=0.0.0.0:{}", listen.port());
+    let ended = check(listen, vector, &[&also, "--json"]);
+    let levels: Vec<_> = findings(&ended, "port").iter().map(|found| found["level"].clone()).collect();
+    assert_eq!(levels, ["ok", "fail"], "two listeners that want the same: {}", ended.stdout);
     let ended = check(listen, vector, &["--json"]);
     assert_eq!((level(&ended, "port").as_str(), ended.status.code()), ("ok", Some(0)));
 }
