@@ -29,6 +29,7 @@ pub mod push;
 pub mod admin;
 pub mod bench;
 pub mod books;
+pub mod check;
 pub mod cli;
 pub mod config;
 pub mod live;

@@ -134,7 +134,12 @@ fn is_list(key: &Key) -> bool {
 impl<G> Flags<G> {
     /// The configuration.
     pub(super) fn config(&self) -> Result<Config, Failure> {
-        self.draft(None).finish().map_err(|found| failure(&found))
+        self.checked().map_err(|found| failure(&found))
+    }
+
+    /// The configuration, or everything that is wrong with it.
+    pub(super) fn checked(&self) -> Result<Config, Vec<Invalid>> {
+        self.draft(None).finish()
     }
 
     /// The configuration with these ends in place of what the file says.

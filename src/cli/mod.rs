@@ -3,6 +3,7 @@
 //! Exit codes: 0 clean, 1 failed, 2 bad usage or configuration. Results go to stdout, logs and errors to stderr.
 
 mod bench;
+mod check;
 mod config;
 mod demo;
 mod flags;
@@ -33,6 +34,8 @@ struct Cli {
 enum Command {
     /// The sidecar: receive UDP, push to Vector
     Run(run::Args),
+    /// Would `run` do well on this host, and if not, what mends it
+    Check(check::Args),
     /// See it work: one flow of load through a sidecar into an embedded receiver
     Demo(demo::Args),
     /// Send numbered UDP messages
@@ -86,6 +89,7 @@ pub fn main() -> ExitCode {
     let _logs = crate::logs::start();
     let result = match cli.command {
         Command::Run(args) => run::run(&args),
+        Command::Check(args) => check::run(&args),
         Command::Demo(args) => demo::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Receive(args) => receive::run(&args),

@@ -262,6 +262,13 @@ impl Listener {
             max_length: MAX_DATAGRAM,
         }
     }
+
+    /// Whether an IPv6 wildcard takes IPv4 as well: not where another of `all` has that port for IPv4.
+    pub fn is_dual_stack(&self, all: &[Self]) -> bool {
+        let takes_ipv4 =
+            |other: &Self| other.address.is_ipv4() && other.address.port() == self.address.port();
+        !all.iter().any(takes_ipv4)
+    }
 }
 
 /// Cores this process may use: affinity and cgroup quota respected.

@@ -11,6 +11,8 @@ pub struct HostCounters {
     pub udp_mem_errors: u64,
     /// Packets that did not fit a core's backlog (/proc/net/softnet_stat, second column).
     pub softnet_dropped: u64,
+    /// Times a core stopped with packets left over (the same, third column).
+    pub softnet_squeezed: u64,
 }
 
 impl HostCounters {
@@ -33,8 +35,12 @@ impl HostCounters {
                 _ => {}
             }
         }
-        let dropped = |line: &str| u64::from_str_radix(line.split_whitespace().nth(1)?, 16).ok();
-        counters.softnet_dropped = softnet.lines().filter_map(dropped).sum();
+        let column = |at: usize| {
+            let number = |line: &str| u64::from_str_radix(line.split_whitespace().nth(at)?, 16).ok();
+            softnet.lines().filter_map(number).sum()
+        };
+        counters.softnet_dropped = column(1);
+        counters.softnet_squeezed = column(2);
         counters
     }
 }
@@ -56,8 +62,13 @@ mod tests {
     fn reads_the_kernels_tables() {
         let snmp = "Tcp: A B\nTcp: 1 2\nUdp: InDatagrams NoPorts InErrors OutDatagrams RcvbufErrors SndbufErrors MemErrors\n\
                     Udp: 10 1 7 3 5 0 2\nUdpLite: InDatagrams\nUdpLite: 0\n";
-        let softnet = "0000001a 00000003 00000000\n0000001b 0000000a 00000000\n";
-        let expected = HostCounters { udp_rcvbuf_errors: 5, udp_mem_errors: 2, softnet_dropped: 13 };
+        let softnet = "0000001a 00000003 00000000\n0000001b 0000000a 00000010\n";
+        let expected = HostCounters {
+            udp_rcvbuf_errors: 5,
+            udp_mem_errors: 2,
+            softnet_dropped: 13,
+            softnet_squeezed: 16,
+        };
         assert_eq!(HostCounters::parse(snmp, softnet), expected);
         assert_eq!(HostCounters::parse("", ""), HostCounters::default());
     }

@@ -32,9 +32,7 @@ pub(super) struct Shared {
 }
 
 pub(super) fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
-    let takes_ipv4 = |port| listeners.iter().any(|l| l.address.is_ipv4() && l.address.port() == port);
-    // An IPv6 wildcard takes IPv4 as well, unless another listener has that port for IPv4.
-    listeners.iter().map(|l| Group::open(l, !takes_ipv4(l.address.port()))).collect()
+    listeners.iter().map(|listener| Group::open(listener, listener.is_dual_stack(listeners))).collect()
 }
 
 pub(super) fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {

@@ -14,7 +14,7 @@ use tokio::sync::watch;
 use tokio::time::{sleep, timeout};
 use tracing::{info, warn};
 
-use super::request::Template;
+use super::request::{PUSH_EVENTS, Template};
 use super::stream::{self, End};
 use super::transport::Transport;
 use super::{Backoff, Context, Target};
@@ -115,7 +115,7 @@ async fn use_up(connection: &Connection, target: &Target, context: &Context) -> 
 }
 
 async fn dial(endpoint: &Endpoint, attempt: usize) -> Result<Connection, DialError> {
-    let template = Template::new(endpoint).map_err(DialError::Url)?;
+    let template = Template::new(endpoint, PUSH_EVENTS).map_err(DialError::Url)?;
     let stream = connect(endpoint, attempt).await?;
     let transport = Transport::new(stream).map_err(DialError::Connect)?;
     let (sender, driver) = Builder::new(TokioExecutor::new())

@@ -5,12 +5,14 @@
 
 mod backoff;
 mod connection;
+mod probe;
 mod request;
 mod stream;
 mod transport;
 mod verdict;
 
 pub use backoff::Backoff;
+pub use probe::{Health, Probe};
 pub use verdict::{Verdict, verdict};
 
 use std::panic::AssertUnwindSafe;

@@ -1,4 +1,4 @@
-//! One `PushEvents` call, by hand: the batch's bytes are the request's body as they are.
+//! One call, by hand: the batch's bytes are the request's body as they are.
 
 use bytes::Bytes;
 use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
@@ -8,7 +8,10 @@ use tonic::{Code, Status};
 
 use crate::config::Endpoint;
 
-const PATH: &str = "/vector.Vector/PushEvents";
+pub(super) const PUSH_EVENTS: &str = "/vector.Vector/PushEvents";
+pub(super) const HEALTH_CHECK: &str = "/vector.Vector/HealthCheck";
+/// Bytes of an answer's message that are kept, give or take a frame.
+const LONGEST_ANSWER: usize = 4_096;
 const USER_AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
 
 /// What every request to an endpoint has in common.
@@ -19,12 +22,12 @@ pub(super) struct Template {
 }
 
 impl Template {
-    /// The request line and headers for `endpoint` (gRPC over HTTP/2, "Requests").
+    /// The request line and headers for a call to `endpoint` (gRPC over HTTP/2, "Requests").
     ///
     /// # Errors
     /// When the endpoint's host cannot be part of a URI.
-    pub(super) fn new(endpoint: &Endpoint) -> Result<Self, http::Error> {
-        let uri = format!("{endpoint}{PATH}").parse::<Uri>()?;
+    pub(super) fn new(endpoint: &Endpoint, path: &str) -> Result<Self, http::Error> {
+        let uri = format!("{endpoint}{path}").parse::<Uri>()?;
         let headers = HeaderMap::from_iter([
             (header::TE, HeaderValue::from_static("trailers")),
             (header::CONTENT_TYPE, HeaderValue::from_static("application/grpc")),
@@ -51,27 +54,45 @@ pub(super) async fn push(
     template: &Template,
     body: Bytes,
 ) -> Result<Status, hyper::Error> {
+    call(sender, template, body).await.map(|(status, _)| status)
+}
+
+/// Makes a call and waits for the answer: its status, and the message with gRPC's prefix.
+///
+/// # Errors
+/// When the transport failed before an answer came.
+pub(super) async fn call(
+    sender: &mut SendRequest<Full<Bytes>>,
+    template: &Template,
+    body: Bytes,
+) -> Result<(Status, Vec<u8>), hyper::Error> {
     sender.ready().await?;
     let response = sender.send_request(template.request(body)).await?;
     let (head, mut body) = response.into_parts();
     // An answer without a message has its status in the headers, every other one in the trailers.
     if let Some(status) = Status::from_header_map(&head.headers) {
-        return Ok(acknowledged(status, false));
+        return Ok((acknowledged(status, false), Vec::new()));
     }
     if head.status != StatusCode::OK {
-        return Ok(Status::new(code_of(head.status), format!("HTTP status {}", head.status)));
+        let status = Status::new(code_of(head.status), format!("HTTP status {}", head.status));
+        return Ok((status, Vec::new()));
     }
-    let mut has_message = false;
+    let mut message = Vec::new();
     while let Some(frame) = body.frame().await {
-        let frame = frame?;
-        has_message |= frame.is_data();
-        if let Ok(trailers) = frame.into_trailers()
-            && let Some(status) = Status::from_header_map(&trailers)
-        {
-            return Ok(acknowledged(status, has_message));
+        match frame?.into_data() {
+            // No answer of Vector's is longer than a few bytes: of another's, the beginning will do.
+            Ok(data) if message.len() < LONGEST_ANSWER => message.extend_from_slice(&data),
+            Ok(_) => {}
+            Err(frame) => {
+                if let Ok(trailers) = frame.into_trailers()
+                    && let Some(status) = Status::from_header_map(&trailers)
+                {
+                    return Ok((acknowledged(status, !message.is_empty()), message));
+                }
+            }
         }
     }
-    Ok(Status::unknown("the answer has no grpc-status"))
+    Ok((Status::unknown("the answer has no grpc-status"), message))
 }
 
 /// OK without a message is no answer of Vector's: something in between must not make events vanish.

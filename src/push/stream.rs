@@ -205,7 +205,7 @@ fn settle(lease: Lease, counter: &AtomicU64) {
 }
 
 /// hyper says what failed; why is in the causes.
-fn with_causes(error: &hyper::Error) -> String {
+pub(super) fn with_causes(error: &hyper::Error) -> String {
     let mut text = error.to_string();
     let mut cause = std::error::Error::source(error);
     while let Some(error) = cause {

@@ -15,12 +15,17 @@ pub struct Claim {
 }
 
 impl Claim {
+    /// The lock's name, as /proc/net/unix shows it behind an `@`.
+    pub fn name(address: SocketAddr) -> String {
+        format!("sluicegate/udp/{address}")
+    }
+
     /// Claims `address`, and makes sure that nobody else listens there, with or without `SO_REUSEPORT`.
     ///
     /// # Errors
     /// `AddrInUse` when another socket has the address; else what binding it would say.
     pub fn take(address: SocketAddr, dual_stack: bool) -> io::Result<Self> {
-        let name = UnixAddr::from_abstract_name(format!("sluicegate/udp/{address}"))?;
+        let name = UnixAddr::from_abstract_name(Self::name(address))?;
         let lock = UnixListener::bind_addr(&name)?;
         // Two starting at once are kept apart by the lock. Everybody else is found by asking for the address
         // without SO_REUSEPORT, which no group lets anyone have.

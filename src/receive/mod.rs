@@ -10,6 +10,7 @@ mod group;
 mod pace;
 mod steering;
 mod stop;
+mod trial;
 mod worker;
 
 pub use claim::Claim;
@@ -18,6 +19,7 @@ pub use group::{BindError, Group};
 pub use pace::{Pace, Step};
 pub use steering::program;
 pub use stop::Stop;
+pub use trial::{Trial, try_steering};
 pub use worker::Worker;
 
 /// Datagrams that one `recvmmsg` can take.

@@ -45,6 +45,12 @@ pub fn request_receive_buffer(fd: BorrowedFd<'_>, bytes: usize) -> io::Result<Gr
     Ok(GrantedBuffer { asked: bytes, granted: doubled as usize / 2 })
 }
 
+/// Whether the process may ask for more than `rmem_max` (socket(7), `SO_RCVBUFFORCE`: CAP_NET_ADMIN, and not only in
+/// a user namespace of its own). The socket is left with a small buffer: throw it away.
+pub fn may_force_receive_buffer(fd: BorrowedFd<'_>) -> bool {
+    set(fd, libc::SOL_SOCKET, libc::SO_RCVBUFFORCE, &4_096).is_ok()
+}
+
 /// Asks for the kernel's receive time with every datagram (socket(7), `SO_TIMESTAMPNS`).
 ///
 /// # Errors

@@ -1,0 +1,87 @@
+//! A look at an endpoint as the pushers will meet it, with no queue behind it: for `check`.
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo};
+use prost::Message;
+use tokio::net::TcpStream;
+use tonic::{Code, Status};
+
+use super::request::{self, HEALTH_CHECK, PUSH_EVENTS, Template};
+use super::stream::with_causes;
+use super::transport::Transport;
+use crate::batch::PREFIX;
+use crate::config::Endpoint;
+use crate::proto::vector::{HealthCheckResponse, PushEventsRequest, ServingStatus};
+
+/// What an endpoint says of itself.
+#[derive(Debug, Clone)]
+pub enum Health {
+    /// It takes events.
+    Serving,
+    /// It is there and takes none.
+    NotServing,
+    /// It speaks gRPC or HTTP/2, but this is no answer of a `vector` source's.
+    Other(Status),
+}
+
+/// A connection to an endpoint.
+#[derive(Debug)]
+pub struct Probe {
+    sender: SendRequest<Full<Bytes>>,
+    endpoint: Endpoint,
+}
+
+impl Probe {
+    /// Speaks HTTP/2 over a connected stream.
+    ///
+    /// # Errors
+    /// Why there is no HTTP/2, in words.
+    pub async fn open(endpoint: &Endpoint, stream: TcpStream) -> Result<Self, String> {
+        let transport = Transport::new(stream).map_err(|error| error.to_string())?;
+        let (sender, driver) = Builder::new(TokioExecutor::new())
+            .handshake(TokioIo::new(transport))
+            .await
+            .map_err(|error| with_causes(&error))?;
+        tokio::spawn(async move {
+            driver.await.ok(); // requests tell why it ended
+        });
+        Ok(Self { sender, endpoint: endpoint.clone() })
+    }
+
+    /// Vector's own health check, which every `vector` source answers.
+    ///
+    /// # Errors
+    /// Why there is no answer, in words.
+    pub async fn health(&mut self) -> Result<Health, String> {
+        let (status, message) = self.call(HEALTH_CHECK, &[]).await?;
+        if status.code() != Code::Ok {
+            return Ok(Health::Other(status));
+        }
+        let message = message.get(PREFIX..).unwrap_or_default();
+        let response = HealthCheckResponse::decode(message).map_err(|error| error.to_string())?;
+        Ok(match response.status() {
+            ServingStatus::Serving => Health::Serving,
+            ServingStatus::NotServing => Health::NotServing,
+        })
+    }
+
+    /// Pushes a request; the answer is what a sink behind it made of the events.
+    ///
+    /// # Errors
+    /// Why there is no answer, in words; it may have arrived all the same.
+    pub async fn push(&mut self, request: &PushEventsRequest) -> Result<Status, String> {
+        self.call(PUSH_EVENTS, &request.encode_to_vec()).await.map(|(status, _)| status)
+    }
+
+    async fn call(&mut self, path: &str, message: &[u8]) -> Result<(Status, Vec<u8>), String> {
+        let template = Template::new(&self.endpoint, path).map_err(|error| error.to_string())?;
+        let length = u32::try_from(message.len()).map_err(|_| "the message is too long".to_owned())?;
+        let mut body = Vec::with_capacity(PREFIX + message.len());
+        body.push(0); // not compressed
+        body.extend(length.to_be_bytes());
+        body.extend(message);
+        request::call(&mut self.sender, &template, body.into()).await.map_err(|error| with_causes(&error))
+    }
+}
