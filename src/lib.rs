@@ -37,4 +37,5 @@ pub mod metrics;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod tls;
 pub mod view;

@@ -3,8 +3,10 @@
 //! In: counts from workers and pushers. Out: a [`Report`]. Each worker counts in plain integers of its own and
 //! publishes them once a read, so the hot path touches no shared cache line and no locked instruction.
 
+mod certificates;
 mod report;
 
+pub use certificates::{Certificates, Holder};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 
 use std::sync::Arc;
@@ -162,6 +164,8 @@ pub struct PushBooks {
     pub retries: AtomicU64,
     /// Events of requests that failed without an answer: they may have arrived, and be sent twice.
     pub possible_duplicates: AtomicU64,
+    /// When the certificates on both sides expire.
+    pub certificates: Certificates,
 }
 
 /// A worker's place and its books.

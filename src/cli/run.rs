@@ -25,7 +25,7 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let embedded = Endpoint { host: "127.0.0.1".into(), port: 0 };
+    let embedded = Endpoint { tls: false, host: "127.0.0.1".into(), port: 0 };
     let config =
         if args.stdout { args.flags.config_between(None, embedded)? } else { args.flags.config()? };
     let runtime = runtime()?;

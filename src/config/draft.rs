@@ -7,7 +7,7 @@ use std::time::Duration;
 use serde_json::Value;
 
 use super::keys::{self, Key};
-use super::{Admin, Batch, Buffer, Config, Invalid, Listener, Vector};
+use super::{Admin, Batch, Buffer, Config, Invalid, Listener, Tls, Vector};
 use crate::parse::{Options, Program};
 
 /// What is known so far, and what was wrong.
@@ -66,9 +66,10 @@ impl Draft {
         self.config.listeners.clear();
     }
 
-    /// Sets the endpoints, for commands that bring their own receiver.
+    /// Sets the endpoints, for commands that bring their own receiver, and forgets how to meet others.
     pub fn set_endpoints(&mut self, endpoints: Vec<super::Endpoint>) {
         self.config.vector.endpoints = endpoints;
+        self.config.vector.tls = Tls::default();
     }
 
     /// Sets a key; `path` is its place in the file, with a listener's number.

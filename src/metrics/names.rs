@@ -4,7 +4,7 @@
 //! configuration, and reasons from enums; never anything that a sender chooses.
 
 use super::{Sample, Snapshot, get};
-use crate::books::{Desk, Shed};
+use crate::books::{Desk, Holder, Shed};
 use crate::parse::ParseError;
 
 /// A counter only grows; a gauge goes up and down.
@@ -152,6 +152,18 @@ pub const METRICS: &[Metric] = &[
         "Events sent again after no answer or a failure, which may have arrived twice",
         &[],
         |s| one(get(&s.books.push.possible_duplicates)),
+    ),
+    gauge(
+        "sluicegate_push_certificate_expiry_seconds",
+        "Unix time at which a TLS certificate expires: this side's, or of the servers' the first, as last seen",
+        &["which"],
+        |s| {
+            let expiry = |holder: Holder| {
+                let expires = s.books.push.certificates.earliest(holder)?;
+                Some((vec![holder.name().to_owned()], expires.timestamp() as f64))
+            };
+            Holder::ALL.into_iter().filter_map(expiry).collect()
+        },
     ),
     counter(
         "sluicegate_host_udp_receive_buffer_errors_total",

@@ -4,6 +4,7 @@ use std::io;
 use std::time::Duration;
 
 use bytes::Bytes;
+use chrono::Utc;
 use futures_util::future::join_all;
 use http_body_util::Full;
 use hyper::client::conn::http2::{Builder, SendRequest};
@@ -15,12 +16,16 @@ use tracing::{info, warn};
 
 use super::request::Template;
 use super::stream::{self, End};
+use super::tls::{self, Meeting, Seen, explain};
 use super::transport::Transport;
+use super::wire::Wire;
 use super::{Backoff, Context};
-use crate::config::Endpoint;
+use crate::books::{Certificates, Holder};
+use crate::config::{Endpoint, Tls};
+use crate::tls::shown_time;
 
 /// How long a name look-up may take, and then a connection to all that was found.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
 /// that vanished without a word is noticed within 40 s.
@@ -28,15 +33,23 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 
 /// Why a connection could not be made.
 #[derive(Debug, thiserror::Error)]
-enum DialError {
+pub enum DialError {
+    /// The resolver's answer.
     #[error("the name cannot be resolved: {0}")]
     Resolve(io::Error),
+    /// The kernel's answer, for the last address that was tried.
     #[error("{0}")]
     Connect(io::Error),
+    /// A file is of no use, or one side does not like what the other shows; says what to do.
+    #[error("{0}")]
+    Tls(String),
+    /// Something that is no HTTP/2.
     #[error("no HTTP/2 there: {0}")]
     Handshake(hyper::Error),
+    /// Nobody answered.
     #[error("no answer within {} s", CONNECT_TIMEOUT.as_secs())]
     Timeout,
+    /// The host's name.
     #[error("it cannot be part of a URL: {0}")]
     Url(http::Error),
 }
@@ -53,29 +66,33 @@ pub(super) struct Connection {
 /// Keeps a connection to the endpoint until all work is done.
 pub(super) async fn keep(endpoint: Endpoint, number: usize, context: Context) {
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
-    let mut failing = false;
+    let mut failing = None;
     for attempt in number.. {
         // No work can come any more: a connection that is down need not be made again.
+        let mut seen = Seen::default();
         let dialled = tokio::select! {
-            dialled = dial(&endpoint, attempt) => dialled,
+            dialled = dial(&endpoint, attempt, &context.vector.tls, &mut seen) => dialled,
             () = context.queue.finished() => return,
         };
+        note(&seen, &endpoint, &context.books.push.certificates);
         match dialled {
             Ok(connection) => {
                 info!(%endpoint, connection = number, "connected");
-                failing = false;
+                failing = None;
                 match use_up(&connection, &endpoint, &context).await {
                     End::Finished => return,
                     End::Broken { useful: true } => backoff.reset(),
                     End::Broken { useful: false } => {}
                 }
             }
-            // Said once for each outage; the log line every ten seconds shows that it lasts.
-            Err(error) if !failing => {
-                failing = true;
-                warn!(%endpoint, connection = number, %error, "cannot connect; trying on");
+            // Said once for each cause of an outage; the log line every ten seconds shows that it lasts.
+            Err(error) => {
+                let error = error.to_string();
+                if failing.as_ref() != Some(&error) {
+                    warn!(%endpoint, connection = number, error, "cannot connect; trying on");
+                    failing = Some(error);
+                }
             }
-            Err(_) => {}
         }
         tokio::select! {
             () = sleep(backoff.next(fastrand::f64())) => {}
@@ -92,10 +109,46 @@ async fn use_up(connection: &Connection, endpoint: &Endpoint, context: &Context)
     ends.into_iter().fold(End::Finished, End::and)
 }
 
-async fn dial(endpoint: &Endpoint, attempt: usize) -> Result<Connection, DialError> {
+/// Connects to an endpoint as `run` does, up to the first sign of its HTTP/2 where there is TLS, and hangs up. Nothing
+/// is pushed. Use [`Seen::server`] for the certificate's subject, names and expiry; over plaintext there is nothing to see.
+///
+/// # Errors
+/// What `run` would log, in one line that says what to do.
+pub async fn inspect(endpoint: &Endpoint, tls: &Tls) -> Result<Seen, DialError> {
+    let mut seen = Seen::default();
+    dial(endpoint, 0, tls, &mut seen).await.map(drop)?;
+    Ok(seen)
+}
+
+fn note(seen: &Seen, endpoint: &Endpoint, certificates: &Certificates) {
+    let ours = seen.client.as_ref().map(|certificate| (Holder::Client, "", certificate));
+    let name = endpoint.to_string();
+    let theirs = seen.server.as_ref().map(|certificate| (Holder::Server, name.as_str(), certificate));
+    for (holder, place, certificate) in ours.into_iter().chain(theirs) {
+        if certificates.note(holder, place, certificate.expires, Utc::now()) {
+            let (which, expires) = (holder.name(), shown_time(certificate.expires));
+            let subject = &certificate.subject;
+            warn!(%endpoint, which, subject, expires, "a certificate expires soon, or has expired: renew it");
+        }
+    }
+}
+
+async fn dial(
+    endpoint: &Endpoint,
+    attempt: usize,
+    tls: &Tls,
+    seen: &mut Seen,
+) -> Result<Connection, DialError> {
     let template = Template::new(endpoint).map_err(DialError::Url)?;
     let stream = connect(endpoint, attempt).await?;
-    let transport = Transport::new(stream).map_err(DialError::Connect)?;
+    let (wire, heard) = match endpoint.tls {
+        false => (Wire::Plain(stream), None),
+        true => {
+            let (secured, heard) = tls::handshake(stream, endpoint, tls, seen).await?;
+            (Wire::Tls(Box::new(secured)), Some(heard))
+        }
+    };
+    let transport = Transport::new(wire).map_err(DialError::Connect)?;
     let (sender, driver) = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEPALIVE)
@@ -110,6 +163,14 @@ async fn dial(endpoint: &Endpoint, attempt: usize) -> Result<Connection, DialErr
         driver.await.ok();
         signal.send_replace(true);
     });
+    if let Some(heard) = heard {
+        let heard = timeout(CONNECT_TIMEOUT, heard).await.map_err(|_| DialError::Timeout)?;
+        // It is dropped when writing failed before anything was read.
+        heard.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(|error| {
+            let meeting = Meeting { options: tls, server: seen.server.as_ref(), finished: true };
+            DialError::Tls(explain(&error, &meeting))
+        })?;
+    }
     Ok(Connection { sender, template, broken })
 }
 

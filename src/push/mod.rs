@@ -7,10 +7,15 @@ mod backoff;
 mod connection;
 mod request;
 mod stream;
+mod tls;
 mod transport;
 mod verdict;
+mod wire;
 
 pub use backoff::Backoff;
+pub use connection::{DialError, inspect};
+pub use tls::Seen;
+pub(crate) use tls::{server_name, system_roots};
 pub use verdict::{Verdict, verdict};
 
 use std::panic::AssertUnwindSafe;
@@ -20,7 +25,7 @@ use std::time::Duration;
 use futures_util::FutureExt;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::books::Books;
 use crate::config::{Endpoint, Vector};
@@ -44,12 +49,28 @@ pub struct Context {
 /// abandoned; dropping the set cancels them, and what they hold goes back to the queue.
 pub fn start(context: &Context) -> JoinSet<()> {
     let mut tasks = JoinSet::new();
+    warn_of_what_is_not_verified(&context.vector);
     for endpoint in &context.vector.endpoints {
         for number in 0..context.vector.connections {
             tasks.spawn(supervise(endpoint.clone(), number, context.clone()));
         }
     }
     tasks
+}
+
+fn warn_of_what_is_not_verified(vector: &Vector) {
+    match &vector.tls {
+        _ if !vector.endpoints.iter().any(|endpoint| endpoint.tls) => {}
+        tls if !tls.verify_certificate => {
+            warn!(
+                "vector.tls.verify_certificate is false: anybody may pretend to be Vector and read what is sent"
+            );
+        }
+        tls if !tls.verify_hostname => {
+            warn!("vector.tls.verify_hostname is false: any certificate of a trusted CA passes for Vector's");
+        }
+        _ => {}
+    }
 }
 
 /// Starts a connection's task again should it ever panic: its batches are back in the queue by then.

@@ -203,7 +203,7 @@ fn with_causes(error: &hyper::Error) -> String {
         cause = error.source();
     }
     if text.contains("invalid size") || text.contains("invalid HTTP") {
-        text.push_str("; is this the address of a `vector` source?");
+        text.push_str("; is this the address of a `vector` source, and is its TLS off as http:// says?");
     }
     text
 }

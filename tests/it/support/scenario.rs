@@ -17,7 +17,7 @@ use super::free_udp;
 pub const ROOMY: usize = 1 << 30;
 
 pub fn config(vector: SocketAddr) -> Config {
-    let endpoint = Endpoint { host: vector.ip().to_string(), port: vector.port() };
+    let endpoint = Endpoint { tls: false, host: vector.ip().to_string(), port: vector.port() };
     Config {
         listeners: vec![Listener { workers: 2, receive_buffer_bytes: ROOMY, ..Listener::new(free_udp()) }],
         parse: Options::default(),
