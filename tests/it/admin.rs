@@ -12,7 +12,7 @@ use crate::support::process::Process;
 use crate::support::{free_tcp, free_udp, wait_until};
 
 /// Status and body of a GET, as curl would see them.
-fn get(address: SocketAddr, path: &str) -> (u16, String) {
+pub fn get(address: SocketAddr, path: &str) -> (u16, String) {
     let mut stream = TcpStream::connect(address).unwrap();
     write!(stream, "GET {path} HTTP/1.1\r\nHost: {address}\r\nConnection: close\r\n\r\n").unwrap();
     let mut answer = String::new();
