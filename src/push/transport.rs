@@ -126,20 +126,56 @@ impl AsyncWrite for Transport {
 
 #[cfg(test)]
 mod tests {
+    use std::sync::Arc;
+
+    use rustls::ServerConfig;
+    use rustls::crypto::ring;
+    use rustls::pki_types::PrivateKeyDer;
     use tokio::io::{AsyncReadExt, AsyncWriteExt};
     use tokio::net::{TcpListener, TcpStream};
+    use tokio_rustls::TlsAcceptor;
 
     use super::*;
+    use crate::config::Tls;
+    use crate::push::tls;
+
+    async fn pair() -> (TcpStream, TcpStream) {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
+        (stream, listener.accept().await.unwrap().0)
+    }
 
     #[tokio::test]
     async fn every_byte_arrives_in_order_whatever_the_sizes() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let stream = TcpStream::connect(listener.local_addr().unwrap()).await.unwrap();
-        let (mut peer, _) = listener.accept().await.unwrap();
+        let (stream, peer) = pair().await;
+        every_byte_arrives(Wire::Plain(stream), peer).await;
+    }
+
+    #[tokio::test]
+    async fn every_byte_arrives_in_order_over_tls() {
+        let (stream, peer) = pair().await;
+        let made = rcgen::generate_simple_self_signed(["v".to_owned()]).unwrap();
+        let key = PrivateKeyDer::try_from(made.signing_key.serialize_der()).unwrap();
+        let mut server = ServerConfig::builder_with_provider(Arc::new(ring::default_provider()))
+            .with_safe_default_protocol_versions()
+            .unwrap()
+            .with_no_client_auth()
+            .with_single_cert(vec![made.cert.der().clone()], key)
+            .unwrap();
+        server.send_tls13_tickets = 0; // this client reads nothing, and closing with something unread is a reset
+        let accepting = tokio::spawn(TlsAcceptor::from(Arc::new(server)).accept(peer));
+        let options = Tls { verify_certificate: false, ..Tls::default() };
+        let (endpoint, mut seen) = ("https://v".parse().unwrap(), tls::Seen::default());
+        let (secured, _) = tls::handshake(stream, &endpoint, &options, &mut seen).await.unwrap();
+        let peer = accepting.await.unwrap().unwrap();
+        every_byte_arrives(Wire::Tls(Box::new(secured)), peer).await;
+    }
+
+    async fn every_byte_arrives(wire: Wire, mut peer: impl AsyncRead + Unpin) {
         let sent: Vec<u8> = (0..3_000_000u32).map(|i| (i / 7) as u8).collect();
         let expected = sent.clone();
         let writing = tokio::spawn(async move {
-            let mut transport = Transport::new(Wire::Plain(stream)).unwrap();
+            let mut transport = Transport::new(wire).unwrap();
             let mut rest = &sent[..];
             for size in [1, 9, 16_384, GATHER - 1, GATHER, GATHER + 1, 200_000, 0].iter().cycle() {
                 let (now, later) = rest.split_at((*size).min(rest.len()));

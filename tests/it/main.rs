@@ -18,4 +18,5 @@ mod receiver;
 mod senders;
 mod stopping;
 mod tls;
+mod tls_options;
 mod vendors;

@@ -4,18 +4,16 @@ use std::future::pending;
 use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
-use sluicegate::books::{Holder, Report};
+use sluicegate::books::Report;
 use sluicegate::config::{Config, Tls};
 use sluicegate::load::Sent;
 use sluicegate::pipeline::Pipeline;
 use sluicegate::push::inspect;
 use tonic::Code;
 
-use crate::support::process::Process;
 use crate::support::scenario::{self, flow_through, load, send};
 use crate::support::tls::{Authority, Files, Pair, TlsFront, self_signed, server};
 use crate::support::vector::FakeVector;
-use crate::support::{free_tcp, free_udp};
 
 const BOTH: &[&rustls::SupportedProtocolVersion] = &[&TLS12, &TLS13];
 
@@ -240,159 +238,4 @@ async fn a_receiver_with_tls_gets_nothing_over_an_http_url() {
         front.cut_connections();
     })
     .await;
-}
-
-/// What `receive` and `run` are given to trust each other.
-struct Both {
-    files: Files,
-    server: Vec<String>,
-    client: Vec<String>,
-}
-
-fn both(server: &Pair, client: &Pair, ca: &Authority) -> Both {
-    let files = Files::new();
-    let put = |name: &str, text: &str| files.put(name, text).display().to_string();
-    let flags = |ca: &str, crt: String, key: String| {
-        ["--tls-ca-file", ca, "--tls-crt-file", &crt, "--tls-key-file", &key].map(str::to_owned).to_vec()
-    };
-    let ca = put("ca.pem", &ca.pem());
-    let server = flags(&ca, put("server.pem", &server.crt), put("server.key", &server.key));
-    let client = flags(&ca, put("client.pem", &client.crt), put("client.key", &client.key));
-    Both { files, server, client }
-}
-
-fn receive(address: &str, flags: &[String]) -> Process {
-    let mut arguments = vec!["receive", address, "--count"];
-    arguments.extend(flags.iter().map(String::as_str));
-    let mut receive = Process::start(&arguments);
-    receive.wait_for_log("receiving");
-    receive
-}
-
-#[test]
-fn run_and_receive_speak_mutual_tls_and_tell_when_certificates_expire() {
-    let soon = chrono::Utc::now() + chrono::TimeDelta::days(5);
-    let day = chrono::Datelike::num_days_from_ce(&soon.date_naive());
-    let soon = chrono::NaiveDate::from_num_days_from_ce_opt(day).unwrap();
-    let ymd = {
-        use chrono::Datelike;
-        (soon.year(), soon.month() as u8, soon.day() as u8)
-    };
-    let ca = Authority::new("our CA");
-    let both = both(&ca.sign_until(&["127.0.0.1"], ymd), &ca.sign(&["client"]), &ca);
-    let (listen, vector, admin) = (free_udp().to_string(), free_tcp().to_string(), free_tcp());
-    let receive = receive(&vector, &both.server);
-    let (url, admin_text) = (format!("https://{vector}"), admin.to_string());
-    let mut arguments = vec!["run", "--listen", &listen, "--vector", &url, "--admin", &admin_text];
-    arguments.extend(both.client.iter().map(String::as_str));
-    let mut run = Process::start(&arguments);
-    run.wait_for_log("connected");
-    let metrics = crate::admin::get(admin, "/metrics").1;
-    let expiry = |which: &str| {
-        let name = format!("sluicegate_push_certificate_expiry_seconds{{which=\"{which}\"}} ");
-        metrics.lines().find_map(|line| line.strip_prefix(&name)).unwrap().parse::<f64>().unwrap()
-    };
-    let midnight = soon.and_hms_opt(0, 0, 0).unwrap().and_utc();
-    assert_eq!(expiry(Holder::Server.name()), midnight.timestamp() as f64);
-    assert!(expiry(Holder::Client.name()) > 6e10, "in the year 4000");
-    let log = run.stderr();
-    let warnings: Vec<_> = log.lines().filter(|line| line.contains("expires soon")).collect();
-    assert!(warnings.len() == 1 && warnings[0].contains("server"), "one for both connections: {log}");
-    Process::start(&["load", &listen, "--count", "1000", "--rate", "10000"]).end();
-    assert_eq!(run.stop().json()["delivered"], 1_000);
-    assert_eq!(receive.stop().json()["unique"], 1_000);
-    drop(both.files);
-}
-
-#[test]
-fn each_outage_is_one_line_and_an_unverified_connection_is_warned_of() {
-    let ca = Authority::new("our CA");
-    let both = both(&ca.sign(&["127.0.0.1"]), &ca.sign(&["client"]), &ca);
-    let (listen, vector) = (free_udp().to_string(), free_tcp().to_string());
-    let receive = receive(&vector, &both.server);
-    let url = format!("https://{vector}");
-    let arguments = [
-        "run",
-        "--listen",
-        &listen,
-        "--vector",
-        &url,
-        "--admin",
-        "",
-        "--tls-verify-certificate=false",
-        "--connections",
-        "1",
-        "--retry-initial-backoff",
-        "0.01",
-        "--shutdown-timeout",
-        "1",
-    ];
-    let mut run = Process::start(&arguments);
-    run.wait_for_log("anybody may pretend to be Vector");
-    run.wait_for_log("cannot connect");
-    Process::start(&["load", &listen, "--count", "100", "--rate", "10000"]).end();
-    std::thread::sleep(Duration::from_millis(500));
-    let log = run.stderr();
-    assert_eq!(log.matches("cannot connect").count(), 1, "{log}");
-    assert!(log.contains("set vector.tls.crt_file") && !log.contains("connected"), "{log}");
-    let books = run.stop().json();
-    assert_eq!((&books["received"], &books["shed"]), (&100.into(), &100.into()), "{books}");
-    assert_eq!(receive.stop().json()["events"], 0);
-}
-
-#[test]
-fn what_does_not_fit_together_is_all_said_at_once() {
-    let (files, ca) = (Files::new(), Authority::new("our CA"));
-    let (one, other) = (ca.sign(&["a"]), ca.sign(&["a"]));
-    let put = |name: &str, text: &str| files.put(name, text).display().to_string();
-    let (crt, key) = (put("a.pem", &one.crt), put("b.key", &other.key));
-    let shown = |vector: &str, flags: &[&str]| {
-        let ended =
-            Process::start(&[&["config", "--listen", "127.0.0.1:5514", "--vector", vector], flags].concat())
-                .end();
-        assert_eq!(ended.status.code(), Some(2), "{flags:?}");
-        ended.stderr
-    };
-    let says = |text: &str, parts: &[&str]| {
-        parts.iter().for_each(|part| assert!(text.contains(part), "{part}\n{text}"))
-    };
-    let text = shown(
-        "https://v:6000",
-        &[
-            "--tls-ca-file",
-            "/no/ca.pem",
-            "--tls-crt-file",
-            &crt,
-            "--tls-key-file",
-            &key,
-            "--tls-server-name",
-            "a b",
-        ],
-    );
-    says(&text, &["3 things to mend", "vector.tls.ca_file (--tls-ca-file): cannot read /no/ca.pem"]);
-    says(
-        &text,
-        &["vector.tls.key_file (--tls-key-file): the private key in", "is not that of the certificate"],
-    );
-    says(&text, &["vector.tls.server_name (--tls-server-name): `a b` is neither"]);
-    let text = shown("https://v", &["--tls-ca-file", &key, "--tls-crt-file", &crt]);
-    says(&text, &["b.key has no certificate in PEM", "(--tls-key-file)", "without its private key"]);
-    let text = shown("https://v", &["--tls-ca-file", &crt, "--tls-key-file", &key]);
-    says(&text, &["(--tls-crt-file)", "without its certificate"]);
-    let encrypted =
-        put("c.key", "-----BEGIN ENCRYPTED PRIVATE KEY-----\nMAAA\n-----END ENCRYPTED PRIVATE KEY-----\n");
-    let text =
-        shown("https://v", &["--tls-ca-file", &crt, "--tls-crt-file", &crt, "--tls-key-file", &encrypted]);
-    says(&text, &["is encrypted: decrypt it"]);
-    let text = shown("http://v", &["--tls-ca-file", &crt, "--tls-verify-hostname=false"]);
-    says(&text, &["2 things to mend", "vector.tls.ca_file (--tls-ca-file): every endpoint is http"]);
-    says(&text, &["vector.tls.verify_hostname"]);
-    let mut none = std::process::Command::new(crate::support::process::binary());
-    none.args(["config", "--listen", "127.0.0.1:5514", "--vector", "https://v"]).env("SSL_CERT_FILE", &key);
-    let text = Process::spawn(none).end().stderr;
-    says(&text, &["vector.tls.ca_file", "this system has no root certificates"]);
-    let ended =
-        Process::start(&["receive", "127.0.0.1:0", "--tls-crt-file", &crt, "--tls-key-file", &key]).end();
-    assert_eq!(ended.status.code(), Some(2));
-    says(&ended.stderr, &["is not that of the certificate"]);
 }
