@@ -125,10 +125,12 @@ fn note(seen: &Seen, endpoint: &Endpoint, certificates: &Certificates) {
     let name = endpoint.to_string();
     let theirs = seen.server.as_ref().map(|certificate| (Holder::Server, name.as_str(), certificate));
     for (holder, place, certificate) in ours.into_iter().chain(theirs) {
-        if certificates.note(holder, place, certificate.expires, Utc::now()) {
+        let now = Utc::now();
+        if certificates.note(holder, place, certificate.expires, now) {
+            let what = if certificate.expires < now { "has expired" } else { "expires within 14 days" };
             let (which, expires) = (holder.name(), shown_time(certificate.expires));
             let subject = &certificate.subject;
-            warn!(%endpoint, which, subject, expires, "a certificate expires soon, or has expired: renew it");
+            warn!(%endpoint, which, subject, expires, "a certificate {what}: renew it");
         }
     }
 }

@@ -59,7 +59,7 @@ fn run_and_receive_speak_mutual_tls_and_tell_when_certificates_expire() {
     assert_eq!(expiry(Holder::Server.name()), midnight.timestamp() as f64);
     assert!(expiry(Holder::Client.name()) > 6e10, "in the year 4000");
     let log = run.stderr();
-    let warnings: Vec<_> = log.lines().filter(|line| line.contains("expires soon")).collect();
+    let warnings: Vec<_> = log.lines().filter(|line| line.contains("expires within 14 days")).collect();
     assert!(warnings.len() == 1 && warnings[0].contains("server"), "one for both connections: {log}");
     Process::start(&["load", &listen, "--count", "1000", "--rate", "10000"]).end();
     assert_eq!(run.stop().json()["delivered"], 1_000);
@@ -103,6 +103,12 @@ fn each_outage_is_one_line_and_an_unverified_connection_is_warned_of() {
     assert_eq!(receive.stop().json()["events"], 0);
 }
 
+fn says(text: &str, parts: &[&str]) {
+    for part in parts {
+        assert!(text.contains(part), "{part}\n{text}");
+    }
+}
+
 #[test]
 fn what_does_not_fit_together_is_all_said_at_once() {
     let (files, ca) = (Files::new(), Authority::new("our CA"));
@@ -115,9 +121,6 @@ fn what_does_not_fit_together_is_all_said_at_once() {
                 .end();
         assert_eq!(ended.status.code(), Some(2), "{flags:?}");
         ended.stderr
-    };
-    let says = |text: &str, parts: &[&str]| {
-        parts.iter().for_each(|part| assert!(text.contains(part), "{part}\n{text}"))
     };
     let text = shown(
         "https://v:6000",
