@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
-//! they all count, [`view`] how others look at it. [`receiver`] and [`load`] are the two ends that `demo` and the tests need.
+//! they all count, [`view`] how others look at it. [`receiver`] and [`load`] are the two ends that `demo` and the tests need;
+//! [`tls`] reads certificates for both.
 
 pub mod socket;
 
@@ -39,4 +40,5 @@ pub mod metrics;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod tls;
 pub mod view;

@@ -3,11 +3,13 @@
 //! In: counts from workers and pushers. Out: a [`Report`]. Each worker counts in plain integers of its own and
 //! publishes them once a read, so the hot path touches no shared cache line and no locked instruction.
 
+mod certificates;
 mod endpoint;
 pub mod histogram;
 mod report;
 mod senders;
 
+pub use certificates::{Certificates, Holder};
 pub use endpoint::{EndpointBooks, EndpointReport, EndpointState};
 pub use histogram::{Distribution, Histogram};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
@@ -204,6 +206,8 @@ pub struct PushBooks {
     pub latency: Histogram,
     /// Seconds from the receipt of a batch's first datagram to the batch's acknowledgement.
     pub age: Histogram,
+    /// When the certificates on both sides expire.
+    pub certificates: Certificates,
     endpoints: RwLock<Vec<Arc<EndpointBooks>>>,
 }
 
@@ -217,6 +221,7 @@ impl Default for PushBooks {
             possible_duplicates: AtomicU64::default(),
             latency: Histogram::new(histogram::SECONDS),
             age: Histogram::new(histogram::SECONDS),
+            certificates: Certificates::default(),
             endpoints: RwLock::default(),
         }
     }

@@ -10,12 +10,12 @@ use tokio::net::{TcpStream, lookup_host};
 use tokio::time::{Instant, timeout};
 use tonic::Status;
 
-use crate::config::Endpoint;
+use crate::config::{Endpoint, Tls, Vector};
 use crate::proto::event::event_wrapper::Event;
 use crate::proto::event::value::Kind;
 use crate::proto::event::{EventWrapper, Log, Value};
 use crate::proto::vector::PushEventsRequest;
-use crate::push::{Health, Probe};
+use crate::push::{Health, Probe, Seen};
 
 /// How long one stage may take.
 const STAGE: Duration = Duration::from_secs(3);
@@ -43,21 +43,24 @@ pub(super) struct Dialled {
     pub(super) address: SocketAddr,
     /// How long it took.
     pub(super) connected: Answer<Duration>,
+    /// What both sides showed each other, or why they did not agree; none over plaintext.
+    pub(super) tls: Option<Answer<Seen>>,
     /// None where there is no connection.
     pub(super) health: Option<Answer<Health>>,
 }
 
 /// Looks at all of them at once. With `send`, a test event goes to each.
-pub(super) async fn look(endpoints: Vec<Endpoint>, send: bool) -> Vec<Facts> {
-    join_all(endpoints.into_iter().map(|endpoint| look_at(endpoint, send))).await
+pub(super) async fn look(vector: Vector, send: bool) -> Vec<Facts> {
+    let tls = &vector.tls;
+    join_all(vector.endpoints.into_iter().map(|endpoint| look_at(endpoint, tls, send))).await
 }
 
-async fn look_at(endpoint: Endpoint, send: bool) -> Facts {
+async fn look_at(endpoint: Endpoint, tls: &Tls, send: bool) -> Facts {
     let end = Instant::now() + WHOLE;
     let mut facts =
         Facts { resolved: resolve(&endpoint, end).await, endpoint, dialled: Vec::new(), sent: None };
     let addresses = facts.resolved.as_deref().unwrap_or_default();
-    let dialled = join_all(addresses.iter().map(|address| dial(&facts.endpoint, *address, end))).await;
+    let dialled = join_all(addresses.iter().map(|address| dial(&facts.endpoint, tls, *address, end))).await;
     let mut healthy = None;
     for (dialled, probe) in dialled {
         if healthy.is_none() && matches!(dialled.health, Some(Ok(Health::Serving))) {
@@ -85,24 +88,29 @@ async fn resolve(endpoint: &Endpoint, end: Instant) -> Answer<Vec<SocketAddr>> {
     }
 }
 
-async fn dial(endpoint: &Endpoint, address: SocketAddr, end: Instant) -> (Dialled, Option<Probe>) {
+async fn dial(endpoint: &Endpoint, tls: &Tls, address: SocketAddr, end: Instant) -> (Dialled, Option<Probe>) {
     let start = Instant::now();
     let words = |error: io::Error| error.to_string();
     let stream = boxed(end, TcpStream::connect(address)).await.and_then(|stream| stream.map_err(words));
     let time = start.elapsed();
     let stream = match stream {
         Ok(stream) => stream,
-        Err(error) => return (Dialled { address, connected: Err(error), health: None }, None),
+        Err(error) => return (Dialled { address, connected: Err(error), tls: None, health: None }, None),
     };
-    let ask = async {
-        let mut probe = Probe::open(endpoint, stream).await?;
-        Ok((probe.health().await?, probe))
+    let mut seen = Seen::default();
+    let opened = boxed(end, Probe::open(endpoint, tls, stream, &mut seen)).await;
+    let opened = opened.and_then(|opened| opened.map_err(|error| error.to_string()));
+    let dialled = |tls, health| Dialled { address, connected: Ok(time), tls, health };
+    let mut probe = match opened {
+        Ok(probe) => probe,
+        Err(error) if endpoint.tls => return (dialled(Some(Err(error)), None), None),
+        Err(error) => return (dialled(None, Some(Err(error))), None),
     };
-    let (health, probe) = match boxed(end, ask).await.flatten() {
-        Ok((health, probe)) => (Ok(health), Some(probe)),
-        Err(error) => (Err(error), None),
-    };
-    (Dialled { address, connected: Ok(time), health: Some(health) }, probe)
+    let tls = endpoint.tls.then_some(Ok(seen));
+    match boxed(end, probe.health()).await.flatten() {
+        Ok(health) => (dialled(tls, Some(Ok(health))), Some(probe)),
+        Err(error) => (dialled(tls, Some(Err(error))), None),
+    }
 }
 
 /// What the future gives within its box of time.

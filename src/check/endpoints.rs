@@ -2,15 +2,17 @@
 
 use std::net::{IpAddr, SocketAddr};
 
+use chrono::{DateTime, TimeDelta, Utc};
 use tonic::Code;
 
 use super::dial::{Answer, Facts};
 use super::finding::Finding;
 use crate::config::Endpoint;
 use crate::push::Health;
+use crate::tls::shown_time;
 
 /// Each stage that was come to; behind one that failed altogether there is none.
-pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
+pub(super) fn judge(facts: &Facts, now: DateTime<Utc>) -> Vec<Finding> {
     let Facts { endpoint, resolved, dialled, sent } = facts;
     let addresses = match resolved {
         Err(error) => return vec![unresolved(endpoint, error)],
@@ -19,8 +21,8 @@ pub(super) fn judge(facts: &Facts) -> Vec<Finding> {
     let mut found = Vec::new();
     found.extend(endpoint.host.parse::<IpAddr>().is_err().then(|| resolved_to(endpoint, addresses)));
     found.push(connected(facts));
-    if dialled.iter().any(|dialled| dialled.connected.is_ok()) {
-        found.extend(tls(endpoint));
+    found.extend(tls(facts, now));
+    if dialled.iter().any(|dialled| dialled.health.is_some()) {
         found.push(health(facts));
     }
     found.extend(sent.as_ref().map(|sent| acknowledged(endpoint, sent)));
@@ -41,9 +43,45 @@ fn resolved_to(endpoint: &Endpoint, addresses: &[SocketAddr]) -> Finding {
     Finding::ok("endpoint.resolve", endpoint, list.join(", "), "connections begin with different ones")
 }
 
-/// The verdict on an endpoint's certificate and on ours, once `https` is spoken; plaintext has none.
-fn tls(_endpoint: &Endpoint) -> Option<Finding> {
-    None
+/// What an `https` endpoint's certificate, and ours, are worth; none over plaintext.
+fn tls(facts: &Facts, now: DateTime<Utc>) -> Option<Finding> {
+    let Facts { endpoint, dialled, .. } = facts;
+    let tried: Vec<_> =
+        dialled.iter().filter_map(|dialled| Some((dialled.address, dialled.tls.as_ref()?))).collect();
+    let (_, first) = tried.first()?;
+    let finding = |found: String, means: &str| Finding::ok("endpoint.tls", endpoint, found, means);
+    let wrong: Vec<_> = tried
+        .iter()
+        .filter_map(|(address, tls)| Some(format!("{address}: {}", tls.as_ref().err()?)))
+        .collect();
+    if !wrong.is_empty() {
+        return Some(finding(wrong.join("; "), "nothing is pushed there: events wait").fail([
+            "the line above says which file or option; docs/tls.md has both sides".to_owned(),
+            format!(
+                "`openssl s_client -connect {}:{} -alpn h2` shows its certificate",
+                endpoint.host, endpoint.port
+            ),
+        ]));
+    }
+    let seen = first.as_ref().ok()?;
+    let certificates = [("server's", &seen.server), ("client's", &seen.client)];
+    let known =
+        || certificates.iter().filter_map(|(whose, certificate)| Some((*whose, certificate.as_ref()?)));
+    let shown = known()
+        .map(|(whose, c)| format!("{whose} certificate {} until {}", c.subject, shown_time(c.expires)));
+    let shown: Vec<_> = seen.protocol.clone().into_iter().chain(shown).collect();
+    let soon: Vec<_> =
+        known().filter(|(_, c)| c.expires < now + TimeDelta::days(14)).map(|(whose, _)| whose).collect();
+    Some(match soon.is_empty() {
+        true => finding(shown.join(", "), "both sides agree"),
+        false => {
+            finding(shown.join(", "), "one of them expires within 14 days: events would wait from then on")
+                .warn([format!(
+                    "renew the {} certificate; the files are read again at every new connection",
+                    soon.join(" and the ")
+                )])
+        }
+    })
 }
 
 fn connected(facts: &Facts) -> Finding {

@@ -25,6 +25,8 @@ pub use finding::{Finding, Level, Report};
 use std::io;
 use std::panic::resume_unwind;
 
+use chrono::Utc;
+
 use crate::config::Config;
 
 /// Every finding's name. They stay: scripts rely on them.
@@ -47,6 +49,7 @@ pub const IDS: &[&str] = &[
     "admin",
     "endpoint.resolve",
     "endpoint.connect",
+    "endpoint.tls",
     "endpoint.health",
     "endpoint.send",
 ];
@@ -58,10 +61,11 @@ pub const IDS: &[&str] = &[
 /// When the machine is out of sockets.
 pub async fn check(config: &Config, send: bool) -> io::Result<Report> {
     // The network answers while the host is looked at.
-    let looking = tokio::spawn(dial::look(config.vector.endpoints.clone(), send));
+    let looking = tokio::spawn(dial::look(config.vector.clone(), send));
     let mut findings = host(config)?;
+    let now = Utc::now();
     let looked = looking.await.unwrap_or_else(|error| resume_unwind(error.into_panic()));
-    findings.extend(looked.iter().flat_map(endpoints::judge));
+    findings.extend(looked.iter().flat_map(|facts| endpoints::judge(facts, now)));
     Ok(Report::new(findings))
 }
 

@@ -39,7 +39,7 @@ impl Group for All {
 
 impl Group for Inner {
     fn has(key: &Key) -> bool {
-        !matches!(key.flag, "listen" | "vector")
+        !matches!(key.flag, "listen" | "vector") && !key.path.starts_with("vector.tls.")
     }
 }
 

@@ -94,7 +94,7 @@ async fn reload(pipeline: &mut Pipeline, load: impl Fn() -> Result<Config, Failu
 }
 
 fn embedded(port: u16) -> Endpoint {
-    Endpoint { host: "127.0.0.1".into(), port }
+    Endpoint { tls: false, host: "127.0.0.1".into(), port }
 }
 
 fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {

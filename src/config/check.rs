@@ -1,5 +1,7 @@
 //! What has to hold of a configuration, all of it looked at before anything is said.
 
+mod tls;
+
 use std::time::Duration;
 
 use super::{Config, Invalid, MAX_DATAGRAM, MAX_REQUEST, MAX_WORKERS};
@@ -46,6 +48,7 @@ impl Config {
         let right = !backoff.is_zero() && backoff <= Backoff::LONGEST;
         check.that(right, "vector.request.retry_initial_backoff_secs", problem);
         check.names(&self.parse.shape);
+        check.tls(&self.vector);
         if check.found.is_empty() { Ok(self) } else { Err(check.found) }
     }
 }

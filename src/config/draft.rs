@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde_json::Value;
 
 use super::keys::{self, Key};
-use super::{Config, Invalid, Listener};
+use super::{Config, Invalid, Listener, Tls};
 use crate::parse::{Options, Program};
 
 /// What is known so far, and what was wrong.
@@ -50,9 +50,10 @@ impl Draft {
         self.config.listeners.clear();
     }
 
-    /// Sets the endpoints, for commands that bring their own receiver.
+    /// Sets the endpoints, for commands that bring their own receiver, and forgets how to meet others.
     pub fn set_endpoints(&mut self, endpoints: Vec<super::Endpoint>) {
         self.config.vector.endpoints = endpoints;
+        self.config.vector.tls = Tls::default();
     }
 
     /// Sets a key; `path` is its place in the file, with a listener's number.

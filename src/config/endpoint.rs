@@ -6,6 +6,8 @@ use std::str::FromStr;
 /// A `vector` source's address, from a URL such as `http://127.0.0.1:6000`.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Endpoint {
+    /// TLS (`https`), or plaintext (`http`). The one is never tried for the other.
+    pub tls: bool,
     /// Name or address.
     pub host: String,
     /// TCP port.
@@ -19,11 +21,11 @@ impl FromStr for Endpoint {
         let invalid =
             |why: &str| format!("`{text}` is no Vector endpoint: {why}, such as http://127.0.0.1:6000");
         let uri: http::Uri = text.parse().map_err(|_| invalid("write a URL"))?;
-        match uri.scheme_str() {
-            Some("http") => {}
-            Some("https") => return Err(invalid("this version has no TLS yet; write a plaintext URL")),
-            _ => return Err(invalid("begin it with http://")),
-        }
+        let tls = match uri.scheme_str() {
+            Some("http") => false,
+            Some("https") => true,
+            _ => return Err(invalid("begin it with http://, or with https:// for TLS")),
+        };
         if !matches!(uri.path_and_query().map(http::uri::PathAndQuery::as_str), None | Some("" | "/")) {
             return Err(invalid("leave the path out"));
         }
@@ -37,15 +39,16 @@ impl FromStr for Endpoint {
         }
         let host = uri.host().filter(|host| !host.is_empty()).ok_or_else(|| invalid("name a host"))?;
         let host = host.trim_start_matches('[').trim_end_matches(']').to_owned();
-        Ok(Self { host, port: uri.port_u16().unwrap_or(6_000) })
+        Ok(Self { tls, host, port: uri.port_u16().unwrap_or(6_000) })
     }
 }
 
 impl fmt::Display for Endpoint {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = if self.tls { "https" } else { "http" };
         match self.host.contains(':') {
-            true => write!(f, "http://[{}]:{}", self.host, self.port),
-            false => write!(f, "http://{}:{}", self.host, self.port),
+            true => write!(f, "{scheme}://[{}]:{}", self.host, self.port),
+            false => write!(f, "{scheme}://{}:{}", self.host, self.port),
         }
     }
 }

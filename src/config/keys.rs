@@ -3,19 +3,18 @@
 //! Flags, environment variables, the file, `sluicegate config` and its schema all come from this table, so none can
 //! know what another does not.
 
-use std::net::SocketAddr;
-use std::path::PathBuf;
-use std::time::Duration;
+mod values;
+mod vector;
 
-use clap::ValueEnum;
 use serde_json::{Map, Value, json};
 
 use super::draft::Draft;
-use super::{Admin, Config, LogFormat, LogLevel, Steering, WhenFull, units};
+use super::{Admin, Config, LogFormat, LogLevel, Steering, WhenFull};
 use crate::parse::{Mode, OnError};
+use values::{address, choice, fields, file, integer, shown_size, shown_time, size, switch, text, time};
 
 /// One option.
-#[derive(Debug)]
+#[derive(Debug, Clone, Copy)]
 pub struct Key {
     /// Its place in the file; `listeners[].` stands for each listener.
     pub path: &'static str,
@@ -52,15 +51,28 @@ pub enum Kind {
 }
 
 /// Every option, in the order in which they are shown.
-pub const KEYS: &[Key] = &[
-    Key {
-        path: "self_metrics",
-        flag: "self-metrics",
-        kind: Kind::Switch,
-        help: "Send the metrics of /metrics to Vector too, as metric events",
-        set: |draft, value| switch(value).map(|send| draft.config.self_metrics = send),
-        show: |config, _| json!(config.self_metrics),
-    },
+pub const KEYS: &[Key] = &joined();
+
+const GROUPS: [&[Key]; 3] = [EVENTS, vector::KEYS, PROCESS];
+const COUNT: usize = EVENTS.len() + vector::KEYS.len() + PROCESS.len();
+
+/// One table of its groups.
+const fn joined() -> [Key; COUNT] {
+    let mut all = [EVENTS[0]; COUNT];
+    let (mut group, mut row, mut next) = (0, 0, 0);
+    while group < GROUPS.len() {
+        if row < GROUPS[group].len() {
+            all[next] = GROUPS[group][row];
+            (row, next) = (row + 1, next + 1);
+        } else {
+            (group, row) = (group + 1, 0);
+        }
+    }
+    all
+}
+
+/// From a datagram to a batch that waits.
+const EVENTS: &[Key] = &[
     Key {
         path: "listeners[].address",
         flag: "listen",
@@ -114,10 +126,7 @@ pub const KEYS: &[Key] = &[
         flag: "program",
         kind: Kind::Text("FILE"),
         help: "A VRL program that every event goes through, after parsing",
-        set: |draft, value| {
-            text(value)
-                .map(|path| draft.program = Some(PathBuf::from(path)).filter(|p| !p.as_os_str().is_empty()))
-        },
+        set: |draft, value| file(value).map(|path| draft.program = path),
         show: |config, _| json!(config.parse.program.as_ref().map_or("", |program| program.name())),
     },
     Key {
@@ -213,51 +222,10 @@ pub const KEYS: &[Key] = &[
         },
         show: |config, _| json!(config.buffer.when_full),
     },
-    Key {
-        path: "vector.endpoints",
-        flag: "vector",
-        kind: Kind::Texts("URL"),
-        help: "Vector sources to push to, such as http://127.0.0.1:6000; the flag may be repeated",
-        set: |draft, value| {
-            let endpoints: Result<_, String> = texts(value)?.iter().map(|url| url.parse()).collect();
-            endpoints.map(|endpoints| draft.config.vector.endpoints = endpoints)
-        },
-        show: |config, _| {
-            config.vector.endpoints.iter().map(|endpoint| json!(endpoint.to_string())).collect()
-        },
-    },
-    Key {
-        path: "vector.connections",
-        flag: "connections",
-        kind: Kind::Integer,
-        help: "HTTP/2 connections to each Vector",
-        set: |draft, value| integer(value).map(|n| draft.config.vector.connections = n),
-        show: |config, _| json!(config.vector.connections),
-    },
-    Key {
-        path: "vector.streams",
-        flag: "streams",
-        kind: Kind::Integer,
-        help: "Requests in flight on each connection",
-        set: |draft, value| integer(value).map(|n| draft.config.vector.streams = n),
-        show: |config, _| json!(config.vector.streams),
-    },
-    Key {
-        path: "vector.request.timeout_secs",
-        flag: "request-timeout",
-        kind: Kind::Time,
-        help: "Deadline of a request",
-        set: |draft, value| time(value).map(|time| draft.config.vector.request_timeout = time),
-        show: |config, _| shown_time(config.vector.request_timeout),
-    },
-    Key {
-        path: "vector.request.retry_initial_backoff_secs",
-        flag: "retry-initial-backoff",
-        kind: Kind::Time,
-        help: "First pause after a failure; it doubles up to 5 s",
-        set: |draft, value| time(value).map(|time| draft.config.vector.retry_initial_backoff = time),
-        show: |config, _| shown_time(config.vector.retry_initial_backoff),
-    },
+];
+
+/// The process itself.
+const PROCESS: &[Key] = &[
     Key {
         path: "admin.address",
         flag: "admin",
@@ -277,6 +245,14 @@ pub const KEYS: &[Key] = &[
         help: "How many of the heaviest senders to keep in view, at /top; 0 for none",
         set: |draft, value| integer(value).map(|n| draft.config.admin.top_senders = n),
         show: |config, _| json!(config.admin.top_senders),
+    },
+    Key {
+        path: "self_metrics",
+        flag: "self-metrics",
+        kind: Kind::Switch,
+        help: "Send the metrics of /metrics to Vector too, as metric events",
+        set: |draft, value| switch(value).map(|send| draft.config.self_metrics = send),
+        show: |config, _| json!(config.self_metrics),
     },
     Key {
         path: "log.level",
@@ -316,84 +292,4 @@ pub fn key_at(path: &str) -> Option<&'static Key> {
 /// The flag of the key at a place of the file.
 pub fn flag_of(path: &str) -> Option<&'static str> {
     key_at(path).map(|key| key.flag)
-}
-
-fn text(value: &Value) -> Result<&str, String> {
-    value.as_str().ok_or_else(|| format!("`{value}` is no text: put it in quotes"))
-}
-
-fn address(text: &str) -> Result<SocketAddr, String> {
-    text.parse()
-        .map_err(|_| format!("`{text}` is no address: write IP:PORT, such as 0.0.0.0:5514 or [::]:5514"))
-}
-
-fn integer(value: &Value) -> Result<usize, String> {
-    let number = match value {
-        Value::String(text) => text.parse().ok(),
-        other => other.as_u64().and_then(|n| usize::try_from(n).ok()),
-    };
-    number.ok_or_else(|| format!("`{}` is no whole number", bare(value)))
-}
-
-fn size(value: &Value) -> Result<usize, String> {
-    units::bytes(&bare(value))
-}
-
-fn time(value: &Value) -> Result<Duration, String> {
-    units::duration(&bare(value))
-}
-
-fn switch(value: &Value) -> Result<bool, String> {
-    match bare(value).as_str() {
-        "true" => Ok(true),
-        "false" => Ok(false),
-        other => Err(format!("`{other}` is neither true nor false")),
-    }
-}
-
-fn choice<T: ValueEnum>(value: &Value) -> Result<T, String> {
-    let text = bare(value);
-    T::from_str(&text, false).map_err(|_| {
-        let names = T::value_variants()
-            .iter()
-            .filter_map(|variant| Some(variant.to_possible_value()?.get_name().to_owned()));
-        format!("`{text}` is not known: write one of {}", names.collect::<Vec<_>>().join(", "))
-    })
-}
-
-fn texts(value: &Value) -> Result<Vec<&str>, String> {
-    match value {
-        Value::Array(items) => items.iter().map(text).collect(),
-        one => Ok(vec![text(one)?]),
-    }
-}
-
-fn fields(value: &Value) -> Result<Vec<(String, String)>, String> {
-    if let Value::Object(fields) = value {
-        return Ok(fields.iter().map(|(name, value)| (name.clone(), bare(value))).collect());
-    }
-    let pair = |text: &str| match text.split_once('=') {
-        Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("`{text}` is no field: write NAME=VALUE")),
-    };
-    texts(value)?.into_iter().map(pair).collect()
-}
-
-/// A value as it was written, text without its quotes.
-fn bare(value: &Value) -> String {
-    value.as_str().map_or_else(|| value.to_string(), str::to_owned)
-}
-
-fn shown_size(bytes: usize) -> Value {
-    let units = [("GiB", 30), ("MiB", 20), ("KiB", 10)];
-    let whole = |(_, shift): &&(&str, u32)| bytes > 0 && bytes.trailing_zeros() >= *shift;
-    units
-        .iter()
-        .find(whole)
-        .map_or_else(|| json!(bytes), |(unit, shift)| json!(format!("{}{unit}", bytes >> shift)))
-}
-
-fn shown_time(time: Duration) -> Value {
-    let seconds = time.as_secs_f64();
-    if seconds.fract() == 0.0 { json!(time.as_secs()) } else { json!(seconds) }
 }

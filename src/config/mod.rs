@@ -16,6 +16,7 @@ pub use draft::Draft;
 pub use endpoint::Endpoint;
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
@@ -190,6 +191,25 @@ pub struct Vector {
     pub request_timeout: Duration,
     /// The first wait after a failure; it doubles from there.
     pub retry_initial_backoff: Duration,
+    /// How `https://` endpoints are spoken to.
+    pub tls: Tls,
+}
+
+/// TLS to Vector; the names are Vector's. Files are read anew for each connection.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct Tls {
+    /// Certificates of the CAs that are trusted (PEM); the system's roots when none.
+    pub ca_file: Option<PathBuf>,
+    /// This side's certificate and what leads to its CA (PEM).
+    pub crt_file: Option<PathBuf>,
+    /// Its private key (PEM).
+    pub key_file: Option<PathBuf>,
+    /// The name that Vector's certificate has to have; the endpoint's host when empty.
+    pub server_name: String,
+    /// Whether Vector's certificate is verified at all.
+    pub verify_certificate: bool,
+    /// Whether its name is.
+    pub verify_hostname: bool,
 }
 
 /// Something a person has to change.
@@ -247,6 +267,20 @@ impl Default for Vector {
             streams: 4,
             request_timeout: Duration::from_secs(60),
             retry_initial_backoff: Duration::from_millis(100),
+            tls: Tls::default(),
+        }
+    }
+}
+
+impl Default for Tls {
+    fn default() -> Self {
+        Self {
+            ca_file: None,
+            crt_file: None,
+            key_file: None,
+            server_name: String::new(),
+            verify_certificate: true,
+            verify_hostname: true,
         }
     }
 }

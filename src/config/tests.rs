@@ -39,10 +39,11 @@ fn endpoints_are_urls_with_a_default_port() {
     let parse = |text: &str| text.parse::<Endpoint>().map(|e| e.to_string());
     assert_eq!(parse("http://vector"), Ok("http://vector:6000".into()));
     assert_eq!(parse("http://[::1]:7000/"), Ok("http://[::1]:7000".into()));
+    assert_eq!(parse("https://vector"), Ok("https://vector:6000".into()));
     for wrong in [
         "",
         "vector:6000",
-        "https://vector:6000",
+        "https://vector:6000/path",
         "http://vector:6000/path",
         "http://",
         "http://v:99999",

@@ -6,7 +6,7 @@
 use super::{Sample, Snapshot, get};
 use crate::batch::Closed;
 use crate::books::{
-    Desk, Distribution, EndpointReport, EndpointState, Histogram, Shed, WorkerBooks, histogram,
+    Desk, Distribution, EndpointReport, EndpointState, Histogram, Holder, Shed, WorkerBooks, histogram,
 };
 use crate::parse::ParseError;
 
@@ -244,6 +244,18 @@ pub const METRICS: &[Metric] = &[
         "1 when the last reload was refused and an older configuration is in force, else 0",
         &[],
         |s| one(get(&s.books.reloads.last_refused)),
+    ),
+    gauge(
+        "sluicegate_push_certificate_expiry_seconds",
+        "Unix time at which a TLS certificate expires: this side's, or of the servers' the first, as last seen",
+        &["which"],
+        |s| {
+            let expiry = |holder: Holder| {
+                let expires = s.books.push.certificates.earliest(holder)?;
+                Some((vec![holder.name().to_owned()], expires.timestamp() as f64))
+            };
+            Holder::ALL.into_iter().filter_map(expiry).collect()
+        },
     ),
     counter(
         "sluicegate_host_udp_receive_buffer_errors_total",

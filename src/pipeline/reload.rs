@@ -20,7 +20,8 @@ impl Pipeline {
         let config = Config { parse: new.parse, vector: new.vector, log: new.log, ..Config::clone(&old) };
         logs::configure(&config.log);
         self.shared.parse.replace(config.parse.clone());
-        if config.vector != old.vector {
+        // TLS files may have changed where no option has.
+        if config.vector != old.vector || config.vector.endpoints.iter().any(|endpoint| endpoint.tls) {
             let retired = std::mem::replace(
                 &mut self.retire,
                 start_pushers(&config, &self.shared.queue, &self.books, &mut self.pushers),

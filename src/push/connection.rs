@@ -1,72 +1,37 @@
 //! One HTTP/2 connection, for as long as it lasts, and then the next one.
 
-use std::io;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
-use bytes::Bytes;
+use chrono::Utc;
 use futures_util::future::join_all;
-use http_body_util::Full;
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::{TcpStream, lookup_host};
-use tokio::sync::watch;
-use tokio::time::{sleep, timeout};
+use tokio::time::sleep;
 use tracing::{info, warn};
 
-use super::request::{PUSH_EVENTS, Template};
+use super::dial::{Connection, dial};
 use super::stream::{self, End};
-use super::transport::Transport;
+use super::tls::Seen;
 use super::{Backoff, Context, Target};
-use crate::books::EndpointBooks;
+use crate::books::{Certificates, EndpointBooks, Holder};
 use crate::config::Endpoint;
-
-/// How long a name look-up may take, and then a connection to all that was found.
-const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
-
-/// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
-/// that vanished without a word is noticed within 40 s.
-const KEEPALIVE: Duration = Duration::from_secs(20);
-
-/// Why a connection could not be made.
-#[derive(Debug, thiserror::Error)]
-enum DialError {
-    #[error("the name cannot be resolved: {0}")]
-    Resolve(io::Error),
-    #[error("{0}")]
-    Connect(io::Error),
-    #[error("no HTTP/2 there: {0}")]
-    Handshake(hyper::Error),
-    #[error("no answer within {} s", CONNECT_TIMEOUT.as_secs())]
-    Timeout,
-    #[error("it cannot be part of a URL: {0}")]
-    Url(http::Error),
-}
-
-/// A live connection, as its streams see it.
-#[derive(Debug, Clone)]
-pub(super) struct Connection {
-    pub(super) sender: SendRequest<Full<Bytes>>,
-    pub(super) template: Template,
-    /// True once the connection is to be given up: streams finish what they have and take no more.
-    pub(super) broken: watch::Sender<bool>,
-}
+use crate::tls::shown_time;
 
 /// Keeps a connection to the endpoint until all work is done.
 pub(super) async fn keep(target: Target, number: usize, context: Context) {
     let endpoint = &target.endpoint;
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
-    let mut failing = false;
+    let mut failing = None;
     for attempt in number.. {
         // No work can come any more: a connection that is down need not be made again.
+        let mut seen = Seen::default();
         let dialled = tokio::select! {
-            dialled = dial(endpoint, attempt) => dialled,
+            dialled = dial(endpoint, attempt, &context.vector.tls, &mut seen) => dialled,
             () = context.dismissed() => return,
         };
+        note(&seen, endpoint, &context.books.push.certificates);
         match dialled {
             Ok(connection) => {
                 info!(%endpoint, connection = number, "connected");
-                failing = false;
+                failing = None;
                 let _connected = Connected::new(&target.books);
                 match use_up(&connection, &target, &context).await {
                     End::Finished => return,
@@ -74,13 +39,14 @@ pub(super) async fn keep(target: Target, number: usize, context: Context) {
                     End::Broken { useful: false } => {}
                 }
             }
+            // Said once for each cause of an outage; the log line every ten seconds shows that it lasts.
             Err(error) => {
-                target.books.failed(&error.to_string());
-                // Said once for each outage; the log line every ten seconds shows that it lasts.
-                if !failing {
-                    warn!(%endpoint, connection = number, %error, "cannot connect; trying on");
+                let error = error.to_string();
+                target.books.failed(&error);
+                if failing.as_ref() != Some(&error) {
+                    warn!(%endpoint, connection = number, error, "cannot connect; trying on");
+                    failing = Some(error);
                 }
-                failing = true;
             }
         }
         tokio::select! {
@@ -114,41 +80,17 @@ async fn use_up(connection: &Connection, target: &Target, context: &Context) -> 
     ends.into_iter().fold(End::Finished, End::and)
 }
 
-async fn dial(endpoint: &Endpoint, attempt: usize) -> Result<Connection, DialError> {
-    let template = Template::new(endpoint, PUSH_EVENTS).map_err(DialError::Url)?;
-    let stream = connect(endpoint, attempt).await?;
-    let transport = Transport::new(stream).map_err(DialError::Connect)?;
-    let (sender, driver) = Builder::new(TokioExecutor::new())
-        .timer(TokioTimer::new())
-        .keep_alive_interval(KEEPALIVE)
-        .keep_alive_timeout(KEEPALIVE)
-        .handshake(TokioIo::new(transport))
-        .await
-        .map_err(DialError::Handshake)?;
-    let broken = watch::Sender::new(false);
-    let signal = broken.clone();
-    tokio::spawn(async move {
-        // The driver ends when the peer is gone or says goodbye; its streams learn the reason from their requests.
-        driver.await.ok();
-        signal.send_replace(true);
-    });
-    Ok(Connection { sender, template, broken })
-}
-
-/// Connects to one of the addresses behind the name, looked up anew each time. Different connections, and different
-/// attempts, begin with different ones; one that swallows packets does not use up the others' time.
-async fn connect(endpoint: &Endpoint, attempt: usize) -> Result<TcpStream, DialError> {
-    let look_up = lookup_host((endpoint.host.as_str(), endpoint.port));
-    let found = timeout(CONNECT_TIMEOUT, look_up).await.map_err(|_| DialError::Timeout)?;
-    let addresses: Vec<_> = found.map_err(DialError::Resolve)?.collect();
-    let mut last = DialError::Connect(io::Error::new(io::ErrorKind::NotFound, "no address behind the name"));
-    for i in 0..addresses.len() {
-        let address = addresses[(attempt + i) % addresses.len()];
-        match timeout(CONNECT_TIMEOUT / addresses.len() as u32, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = DialError::Connect(error),
-            Err(_) => last = DialError::Timeout,
+fn note(seen: &Seen, endpoint: &Endpoint, certificates: &Certificates) {
+    let ours = seen.client.as_ref().map(|certificate| (Holder::Client, "", certificate));
+    let name = endpoint.to_string();
+    let theirs = seen.server.as_ref().map(|certificate| (Holder::Server, name.as_str(), certificate));
+    for (holder, place, certificate) in ours.into_iter().chain(theirs) {
+        let now = Utc::now();
+        if certificates.note(holder, place, certificate.expires, now) {
+            let what = if certificate.expires < now { "has expired" } else { "expires within 14 days" };
+            let (which, expires) = (holder.name(), shown_time(certificate.expires));
+            let subject = &certificate.subject;
+            warn!(%endpoint, which, subject, expires, "a certificate {what}: renew it");
         }
     }
-    Err(last)
 }

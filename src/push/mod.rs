@@ -5,14 +5,20 @@
 
 mod backoff;
 mod connection;
+mod dial;
 mod probe;
 mod request;
 mod stream;
+mod tls;
 mod transport;
 mod verdict;
+mod wire;
 
 pub use backoff::Backoff;
+pub use dial::{DialError, inspect};
 pub use probe::{Health, Probe};
+pub use tls::Seen;
+pub(crate) use tls::{server_name, system_roots};
 pub use verdict::{Verdict, verdict};
 
 use std::panic::AssertUnwindSafe;
@@ -23,7 +29,7 @@ use futures_util::FutureExt;
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 use tokio::time::sleep;
-use tracing::error;
+use tracing::{error, warn};
 
 use crate::books::{Books, EndpointBooks};
 use crate::config::{Endpoint, Vector};
@@ -66,6 +72,7 @@ struct Target {
 /// Starts every connection among `tasks`, on the current runtime. They end when the queue is closed and settled, or
 /// abandoned, or when they are retired; dropping the set cancels them, and what they hold goes back to the queue.
 pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
+    warn_of_what_is_not_verified(&context.vector);
     let target = |endpoint: &Endpoint| Target {
         endpoint: endpoint.clone(),
         books: Arc::new(EndpointBooks::new(endpoint.to_string(), context.vector.connections)),
@@ -76,6 +83,21 @@ pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
         for number in 0..context.vector.connections {
             tasks.spawn(supervise(target.clone(), number, context.clone()));
         }
+    }
+}
+
+fn warn_of_what_is_not_verified(vector: &Vector) {
+    match &vector.tls {
+        _ if !vector.endpoints.iter().any(|endpoint| endpoint.tls) => {}
+        tls if !tls.verify_certificate => {
+            warn!(
+                "vector.tls.verify_certificate is false: anybody may pretend to be Vector and read what is sent"
+            );
+        }
+        tls if !tls.verify_hostname => {
+            warn!("vector.tls.verify_hostname is false: any certificate of a trusted CA passes for Vector's");
+        }
+        _ => {}
     }
 }
 

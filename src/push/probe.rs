@@ -2,17 +2,17 @@
 
 use bytes::Bytes;
 use http_body_util::Full;
-use hyper::client::conn::http2::{Builder, SendRequest};
-use hyper_util::rt::{TokioExecutor, TokioIo};
+use hyper::client::conn::http2::SendRequest;
 use prost::Message;
 use tokio::net::TcpStream;
 use tonic::{Code, Status};
 
+use super::dial::{DialError, speak};
 use super::request::{self, HEALTH_CHECK, PUSH_EVENTS, Template};
 use super::stream::with_causes;
-use super::transport::Transport;
+use super::tls::Seen;
 use crate::batch::PREFIX;
-use crate::config::Endpoint;
+use crate::config::{Endpoint, Tls};
 use crate::proto::vector::{HealthCheckResponse, PushEventsRequest, ServingStatus};
 
 /// What an endpoint says of itself.
@@ -34,19 +34,18 @@ pub struct Probe {
 }
 
 impl Probe {
-    /// Speaks HTTP/2 over a connected stream.
+    /// Speaks HTTP/2 over a connected stream, with TLS beneath it where the URL says so. What the two sides show each
+    /// other is put into `seen`, whether it succeeds or not.
     ///
     /// # Errors
-    /// Why there is no HTTP/2, in words.
-    pub async fn open(endpoint: &Endpoint, stream: TcpStream) -> Result<Self, String> {
-        let transport = Transport::new(stream).map_err(|error| error.to_string())?;
-        let (sender, driver) = Builder::new(TokioExecutor::new())
-            .handshake(TokioIo::new(transport))
-            .await
-            .map_err(|error| with_causes(&error))?;
-        tokio::spawn(async move {
-            driver.await.ok(); // requests tell why it ended
-        });
+    /// What `run` would log, in one line.
+    pub async fn open(
+        endpoint: &Endpoint,
+        tls: &Tls,
+        stream: TcpStream,
+        seen: &mut Seen,
+    ) -> Result<Self, DialError> {
+        let (sender, _) = speak(stream, endpoint, tls, seen).await?; // requests tell why it ended
         Ok(Self { sender, endpoint: endpoint.clone() })
     }
 

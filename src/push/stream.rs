@@ -7,7 +7,7 @@ use tokio::time::{Instant, sleep, timeout};
 use tonic::{Code, Status};
 use tracing::{error, warn};
 
-use super::connection::Connection;
+use super::dial::Connection;
 use super::request::{self, is_stream_reset};
 use super::verdict::{Verdict, verdict};
 use super::{Backoff, Context, Target};
@@ -213,7 +213,7 @@ pub(super) fn with_causes(error: &hyper::Error) -> String {
         cause = error.source();
     }
     if text.contains("invalid size") || text.contains("invalid HTTP") {
-        text.push_str("; is this the address of a `vector` source?");
+        text.push_str("; is this the address of a `vector` source, and is its TLS off as http:// says?");
     }
     text
 }

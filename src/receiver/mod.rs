@@ -6,16 +6,18 @@
 mod json;
 mod numbers;
 mod sinks;
+mod tls;
 
 pub use json::event_to_json;
 pub use numbers::{Numbers, NumbersReport};
 pub use sinks::{Counter, JsonLines, Received, Sink};
+pub use tls::{Files, Tls};
 
 use std::io;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
-use tonic::transport::server::TcpIncoming;
+use tonic::transport::server::{Server, TcpIncoming};
 use tonic::{Request, Response, Status};
 
 use crate::proto::vector::vector_server::{Vector, VectorServer};
@@ -62,10 +64,32 @@ pub async fn serve<S: Sink>(
     sink: Arc<S>,
     stop: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
+    serve_by(Server::builder(), listener, sink, stop).await
+}
+
+/// As [`serve`], over TLS only.
+///
+/// # Errors
+/// When the server cannot run.
+pub async fn serve_tls<S: Sink>(
+    listener: TcpListener,
+    tls: Tls,
+    sink: Arc<S>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
+    serve_by(Server::builder().tls_config(tls.0)?, listener, sink, stop).await
+}
+
+async fn serve_by<S: Sink>(
+    mut server: Server,
+    listener: TcpListener,
+    sink: Arc<S>,
+    stop: impl Future<Output = ()>,
+) -> Result<(), tonic::transport::Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
     let vector = VectorServer::new(Service { sink }).max_decoding_message_size(MAX_REQUEST);
     health.set_serving::<VectorServer<Service<S>>>().await;
-    tonic::transport::Server::builder()
+    server
         .add_service(health_service)
         .add_service(vector)
         .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stop)

@@ -7,10 +7,12 @@ use std::path::PathBuf;
 use std::process::Command;
 use std::thread;
 
+use rustls::version::TLS13;
 use serde_json::Value as Json;
 
 use crate::support::process::{Ended, Process, as_nobody, binary};
 use crate::support::seccomp::forbid_steering;
+use crate::support::tls::{Authority, Files, TlsFront, server};
 use crate::support::vector::{FakeVector, Wire, in_front_of};
 use crate::support::{free_tcp, free_udp, program, require};
 
@@ -351,4 +353,33 @@ fn a_privileged_port_is_found_and_the_mend_mends_it() {
     command.args(["--net", "sh", "-c", &script, "sh"]).arg(nobody.get_program()).args(nobody.get_args());
     let mended = Process::spawn(command).end();
     assert_eq!(level(&mended, "port"), "ok", "{}", mended.stderr);
+}
+
+/// A bad certificate is found, and what is said mends it: the right CA.
+#[tokio::test(flavor = "multi_thread")]
+async fn an_endpoint_over_tls() {
+    let (files, right, wrong) = (Files::new(), Authority::new("right CA"), Authority::new("wrong CA"));
+    let vector = FakeVector::start().await;
+    let front = TlsFront::start(vector.address, server(&right.sign(&["127.0.0.1"]), None, &[&TLS13])).await;
+    let check_with = |ca: &Authority| {
+        let file = files.put("ca.pem", &ca.pem());
+        let arguments = [
+            format!("--listen={}", free_udp()),
+            format!("--vector=https://{}", front.address),
+            format!("--tls-ca-file={}", file.display()),
+            "--admin=".to_owned(),
+            "--json".to_owned(),
+        ];
+        let mut command = Command::new(binary());
+        command.args(MODEST).args(arguments);
+        Process::spawn(command).end()
+    };
+    let bad = check_with(&wrong);
+    assert_eq!(bad.status.code(), Some(1));
+    let found = finding(&bad, "endpoint.tls");
+    assert!(found["found"].as_str().unwrap().contains("vector.tls.ca_file"), "{found}");
+    assert!(findings(&bad, "endpoint.health").is_empty());
+    let well = check_with(&right);
+    assert_eq!((level(&well, "endpoint.tls"), level(&well, "endpoint.health")), ("ok".into(), "ok".into()));
+    assert!(finding(&well, "endpoint.tls")["found"].as_str().unwrap().starts_with("TLSv1_3, "));
 }

@@ -21,4 +21,6 @@ mod receiver;
 mod reload;
 mod senders;
 mod stopping;
+mod tls;
+mod tls_options;
 mod vendors;

@@ -73,7 +73,7 @@ async fn an_endpoint_that_is_gone_does_not_hold_up_a_stop() {
     let mut config = config(vector.address);
     // Nobody listens there; dialling it fails at once, and the pauses between grow to seconds.
     let gone = free_tcp();
-    config.vector.endpoints.push(Endpoint { host: gone.ip().to_string(), port: gone.port() });
+    config.vector.endpoints.push(Endpoint { tls: false, host: gone.ip().to_string(), port: gone.port() });
     config.vector.retry_initial_backoff = Duration::from_secs(5);
     let pipeline = Pipeline::start(&config).unwrap();
     let sent = send(load(pipeline.addresses().next().unwrap(), 10_000, 0.2)).await;

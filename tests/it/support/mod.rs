@@ -5,6 +5,7 @@ pub mod grpc;
 pub mod process;
 pub mod scenario;
 pub mod seccomp;
+pub mod tls;
 pub mod vector;
 
 use std::net::{SocketAddr, TcpListener, UdpSocket};

@@ -16,7 +16,7 @@ use super::free_udp;
 pub const ROOMY: usize = 1 << 30;
 
 pub fn config(vector: SocketAddr) -> Config {
-    let endpoint = Endpoint { host: vector.ip().to_string(), port: vector.port() };
+    let endpoint = Endpoint { tls: false, host: vector.ip().to_string(), port: vector.port() };
     Config {
         listeners: vec![Listener { workers: 2, receive_buffer_bytes: ROOMY, ..Listener::new(free_udp()) }],
         batch: Batch { max_bytes: 64 << 10, ..Batch::default() },

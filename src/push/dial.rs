@@ -1,0 +1,139 @@
+//! Making a connection: name, TCP, TLS where the URL says so, HTTP/2.
+
+use std::io;
+use std::time::Duration;
+
+use bytes::Bytes;
+use http_body_util::Full;
+use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
+use tokio::net::{TcpStream, lookup_host};
+use tokio::sync::watch;
+use tokio::time::timeout;
+
+use super::request::{PUSH_EVENTS, Template};
+use super::tls::{self, Meeting, Seen, explain};
+use super::transport::Transport;
+use super::wire::Wire;
+use crate::config::{Endpoint, Tls};
+
+/// How long a name look-up may take, and then a connection to all that was found.
+pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
+/// that vanished without a word is noticed within 40 s.
+const KEEPALIVE: Duration = Duration::from_secs(20);
+
+/// Why a connection could not be made.
+#[derive(Debug, thiserror::Error)]
+pub enum DialError {
+    /// The resolver's answer.
+    #[error("the name cannot be resolved: {0}")]
+    Resolve(io::Error),
+    /// The kernel's answer, for the last address that was tried.
+    #[error("{0}")]
+    Connect(io::Error),
+    /// A file is of no use, or one side does not like what the other shows; says what to do.
+    #[error("{0}")]
+    Tls(String),
+    /// Something that is no HTTP/2.
+    #[error("no HTTP/2 there: {0}")]
+    Handshake(hyper::Error),
+    /// Nobody answered.
+    #[error("no answer within {} s", CONNECT_TIMEOUT.as_secs())]
+    Timeout,
+    /// The host's name.
+    #[error("it cannot be part of a URL: {0}")]
+    Url(http::Error),
+}
+
+/// A live connection, as its streams see it.
+#[derive(Debug, Clone)]
+pub(super) struct Connection {
+    pub(super) sender: SendRequest<Full<Bytes>>,
+    pub(super) template: Template,
+    /// True once the connection is to be given up: streams finish what they have and take no more.
+    pub(super) broken: watch::Sender<bool>,
+}
+
+/// Connects to an endpoint as `run` does, up to the first sign of its HTTP/2 where there is TLS, and hangs up. Nothing
+/// is pushed. Use [`Seen::server`] for the certificate's subject, names and expiry; over plaintext there is nothing to see.
+///
+/// # Errors
+/// What `run` would log, in one line that says what to do.
+pub async fn inspect(endpoint: &Endpoint, tls: &Tls) -> Result<Seen, DialError> {
+    let mut seen = Seen::default();
+    dial(endpoint, 0, tls, &mut seen).await.map(drop)?;
+    Ok(seen)
+}
+
+pub(super) async fn dial(
+    endpoint: &Endpoint,
+    attempt: usize,
+    tls: &Tls,
+    seen: &mut Seen,
+) -> Result<Connection, DialError> {
+    let template = Template::new(endpoint, PUSH_EVENTS).map_err(DialError::Url)?;
+    let stream = connect(endpoint, attempt).await?;
+    let (sender, broken) = speak(stream, endpoint, tls, seen).await?;
+    Ok(Connection { sender, template, broken })
+}
+
+/// HTTP/2 over a connected stream, and TLS beneath it where the endpoint's URL says so. The flag is true once the
+/// connection has ended.
+pub(super) async fn speak(
+    stream: TcpStream,
+    endpoint: &Endpoint,
+    tls: &Tls,
+    seen: &mut Seen,
+) -> Result<(SendRequest<Full<Bytes>>, watch::Sender<bool>), DialError> {
+    let (wire, heard) = match endpoint.tls {
+        false => (Wire::Plain(stream), None),
+        true => {
+            let (secured, heard) = tls::handshake(stream, endpoint, tls, seen).await?;
+            (Wire::Tls(Box::new(secured)), Some(heard))
+        }
+    };
+    let transport = Transport::new(wire).map_err(DialError::Connect)?;
+    let (sender, driver) = Builder::new(TokioExecutor::new())
+        .timer(TokioTimer::new())
+        .keep_alive_interval(KEEPALIVE)
+        .keep_alive_timeout(KEEPALIVE)
+        .handshake(TokioIo::new(transport))
+        .await
+        .map_err(DialError::Handshake)?;
+    let broken = watch::Sender::new(false);
+    let signal = broken.clone();
+    tokio::spawn(async move {
+        // The driver ends when the peer is gone or says goodbye; its streams learn the reason from their requests.
+        driver.await.ok();
+        signal.send_replace(true);
+    });
+    if let Some(heard) = heard {
+        let heard = timeout(CONNECT_TIMEOUT, heard).await.map_err(|_| DialError::Timeout)?;
+        // It is dropped when writing failed before anything was read.
+        heard.unwrap_or_else(|_| Err(io::ErrorKind::BrokenPipe.into())).map_err(|error| {
+            let meeting = Meeting { options: tls, server: seen.server.as_ref(), finished: true };
+            DialError::Tls(explain(&error, &meeting))
+        })?;
+    }
+    Ok((sender, broken))
+}
+
+/// Connects to one of the addresses behind the name, looked up anew each time. Different connections, and different
+/// attempts, begin with different ones; one that swallows packets does not use up the others' time.
+async fn connect(endpoint: &Endpoint, attempt: usize) -> Result<TcpStream, DialError> {
+    let look_up = lookup_host((endpoint.host.as_str(), endpoint.port));
+    let found = timeout(CONNECT_TIMEOUT, look_up).await.map_err(|_| DialError::Timeout)?;
+    let addresses: Vec<_> = found.map_err(DialError::Resolve)?.collect();
+    let mut last = DialError::Connect(io::Error::new(io::ErrorKind::NotFound, "no address behind the name"));
+    for i in 0..addresses.len() {
+        let address = addresses[(attempt + i) % addresses.len()];
+        match timeout(CONNECT_TIMEOUT / addresses.len() as u32, TcpStream::connect(address)).await {
+            Ok(Ok(stream)) => return Ok(stream),
+            Ok(Err(error)) => last = DialError::Connect(error),
+            Err(_) => last = DialError::Timeout,
+        }
+    }
+    Err(last)
+}
