@@ -9,7 +9,8 @@
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
-//! they all count, [`view`] how others look at it. [`receiver`] and [`load`] are the two ends that `demo` and the tests need.
+//! they all count, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
+//! two ends that `demo` and the tests need.
 
 pub mod socket;
 
@@ -34,7 +35,9 @@ pub mod config;
 pub mod load;
 pub mod logs;
 pub mod metrics;
+mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod top;
 pub mod view;
