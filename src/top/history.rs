@@ -3,7 +3,7 @@
 use std::collections::VecDeque;
 use std::time::Duration;
 
-/// How far back a line of sparks reaches, if its samples fit.
+/// How far back a line of sparks reaches, more or less.
 const SPAN: Duration = Duration::from_secs(180);
 
 /// Samples kept: more than any terminal has columns.
@@ -64,7 +64,7 @@ pub fn reach(width: usize, interval: Duration) -> Duration {
 
 fn samples_per_column(width: usize, interval: Duration) -> usize {
     let samples = SPAN.as_secs_f64() / interval.as_secs_f64();
-    ((samples / width.max(1) as f64).ceil() as usize).clamp(1, KEPT)
+    ((samples / width.max(1) as f64).round() as usize).clamp(1, KEPT)
 }
 
 #[cfg(test)]
@@ -94,8 +94,9 @@ mod tests {
     }
 
     #[test]
-    fn a_line_reaches_back_three_minutes_or_as_far_as_it_has_columns() {
+    fn a_line_reaches_back_about_three_minutes_or_as_far_as_it_has_columns() {
         assert_eq!(reach(60, SECOND).as_secs(), 180);
+        assert_eq!(reach(125, SECOND).as_secs(), 125);
         assert_eq!(reach(200, SECOND).as_secs(), 200);
         assert_eq!(reach(50, SECOND * 10).as_secs(), 500);
         assert_eq!(reach(0, Duration::from_millis(100)), Duration::ZERO);

@@ -91,14 +91,14 @@ fn unwell(live: &Result<(), String>, ready: &Result<(), String>) -> Option<Verdi
 fn ahead(status: &Status) -> Option<Verdict> {
     let endpoints = status.endpoints.as_deref().unwrap_or_default();
     let down: Vec<_> = endpoints.iter().filter(|endpoint| endpoint.connected == 0).collect();
+    let fills = fill(status.queue.as_ref()) > FILLING;
     let text = match &down[..] {
-        [] if fill(status.queue.as_ref()) > FILLING => {
-            "The queue fills: Vector takes less than what comes in".to_owned()
-        }
+        [] if fills => "The queue fills: Vector takes less than what comes in".to_owned(),
         [] => return None,
         all if all.len() == endpoints.len() => {
             "No Vector is connected: events wait in the queue; nothing is lost until it is full".to_owned()
         }
+        [one, ..] if fills => format!("The queue fills: {} is not connected", one.endpoint),
         [one, ..] => format!("{} is not connected; the others take its share", one.endpoint),
     };
     Some(verdict(Severity::Warning, text))

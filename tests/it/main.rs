@@ -17,4 +17,5 @@ mod programs;
 mod receiver;
 mod senders;
 mod stopping;
+mod top;
 mod vendors;

@@ -12,7 +12,8 @@ use crate::top::verdict::{Severity, judge};
 pub(super) fn lines(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     let model = screen.model();
     let status = model.status();
-    let version = status.and_then(|status| status.version.clone()).unwrap_or_default();
+    let version = status.and_then(|status| status.version.as_ref());
+    let version = version.map_or_else(String::new, |version| format!(" {version}"));
     let uptime = status.and_then(|status| status.uptime_secs);
     let uptime = uptime.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok()).map(age);
     let restarts = match model.restarts {
@@ -22,8 +23,7 @@ pub(super) fn lines(screen: &Screen, width: usize) -> Vec<Line<'static>> {
     };
     let who = Line::from(vec![
         Span::styled("sluicegate", STRONG),
-        format!(" {version}  {}  up {}{restarts}", model.address, uptime.as_deref().unwrap_or(UNKNOWN))
-            .into(),
+        format!("{version}  {}  up {}{restarts}", model.address, uptime.as_deref().unwrap_or(UNKNOWN)).into(),
     ]);
     let mut lines = vec![spread(width, who, state(screen))];
     let verdict = judge(model);

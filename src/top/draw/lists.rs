@@ -51,12 +51,13 @@ fn endpoint(endpoint: &Endpoint, model: &Model, width: usize) -> Vec<Line<'stati
     };
     let state = Span::styled(format!("{} ", endpoint.state), style);
     let numbers = format!(
-        "{failures}{}/{} {:>10}",
+        "{}/{} {:>10}",
         endpoint.connected,
         endpoint.connections,
         rate(model.endpoint_rate(endpoint))
     );
-    let mut lines = vec![spread(width, name.to_owned(), Line::from(vec![state, numbers.into()]))];
+    let mut lines =
+        vec![spread(width, name.to_owned(), Line::from(vec![failures.into(), state, numbers.into()]))];
     if let Some(error) = endpoint.last_error.as_ref().filter(|_| endpoint.state != "connected") {
         lines.push(spread(width, Span::styled(format!("  {error}"), style), ""));
     }
@@ -73,7 +74,7 @@ fn endpoint_rows(endpoint: &Endpoint) -> usize {
 }
 
 pub(super) fn parse_failures(model: &Model, width: usize, rows: usize) -> Vec<Line<'static>> {
-    let mut lines = vec![title(width, "Parse failures", "total        now")];
+    let mut lines = vec![title(width, "Parse failures", "total       now")];
     let Some(status) = model.status() else {
         lines.push(Line::styled(UNKNOWN, FAINT));
         return lines;
@@ -82,7 +83,7 @@ pub(super) fn parse_failures(model: &Model, width: usize, rows: usize) -> Vec<Li
     reasons.sort_by_key(|(_, failures)| std::cmp::Reverse(**failures));
     let line = |(reason, failures): (&String, &u64)| {
         let now = rate(model.rate(|status| status.parse_failures_by_reason.get(reason).copied()));
-        spread(width, reason.clone(), format!("{:>9} {now:>10}", count(*failures)))
+        spread(width, reason.clone(), format!("{:>8} {now:>9}", count(*failures)))
     };
     match reasons.is_empty() {
         true => lines.push(Line::styled("none", FAINT)),

@@ -13,25 +13,26 @@ const PLACES: usize = 6;
 pub(super) const MINIMUM: usize = 1 + PLACES;
 
 pub(super) fn wants(model: &Model) -> usize {
-    MINIMUM + model.status().map_or(0, |status| status.shed_by_reason.len()) + 1
+    let reasons = model.status().into_iter().flat_map(|status| status.shed_by_reason.values());
+    MINIMUM + reasons.filter(|events| **events > 0).count() + 1
 }
 
 pub(super) fn lines(model: &Model, width: usize, rows: usize) -> Vec<Line<'static>> {
     let places = chosen(places(model), rows.saturating_sub(MINIMUM));
-    let mut lines = vec![title(width, "Loss, in the order of the path", "total        now")];
+    let mut lines = vec![title(width, "Loss along the path", "total       now")];
     lines.extend(places.iter().map(|loss| line(loss, width)));
-    lines.push(Line::styled("* counted over the whole host, since it was started", FAINT));
+    lines.push(Line::styled("* the whole host's, since it started", FAINT));
     lines
 }
 
-/// All places, but of the reasons only as many as there is room for: those that grow, then those with the most.
+/// All places, but only reasons that there were, and of those as many as there is room for: those that grow, then those
+/// with the most.
 fn chosen(places: Vec<Loss>, room: usize) -> Vec<Loss> {
     let is_reason = |loss: &Loss| matches!(loss.place, Place::ShedBecause(_));
-    let mut reasons: Vec<_> = places.iter().filter(|loss| is_reason(loss)).cloned().collect();
-    if reasons.len() > room {
-        reasons.sort_by_key(|loss| std::cmp::Reverse((loss.grows(), loss.total)));
-        reasons.truncate(room);
-    }
+    let there_were = |loss: &&Loss| is_reason(loss) && loss.total > Some(0);
+    let mut reasons: Vec<_> = places.iter().filter(there_were).cloned().collect();
+    reasons.sort_by_key(|loss| std::cmp::Reverse((loss.grows(), loss.total)));
+    reasons.truncate(room);
     places.into_iter().filter(|loss| !is_reason(loss) || reasons.contains(loss)).collect()
 }
 
@@ -48,7 +49,7 @@ fn line(loss: &Loss, width: usize) -> Line<'static> {
     let star = if loss.place.is_hosts() { " *" } else { "" };
     let total = loss.total.map_or_else(|| UNKNOWN.to_owned(), count);
     let now = if loss.grows() { format!("▲ {}", rate(loss.rate)) } else { rate(loss.rate) };
-    let numbers = Span::raw(format!("{total:>9} {now:>10}"));
+    let numbers = Span::raw(format!("{total:>8} {now:>9}"));
     spread(width, format!("{name}{star}"), numbers).style(style(loss))
 }
 

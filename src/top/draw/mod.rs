@@ -26,6 +26,9 @@ const GAP: u16 = 2;
 /// Shorter screens do without the line of keys.
 const WITH_KEYS: u16 = 8;
 
+/// Taller screens have an empty line above the panels.
+const ROOMY: u16 = 30;
+
 /// Draws the screen.
 pub fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     let area = area.intersection(buffer.area);
@@ -40,6 +43,9 @@ pub fn draw(screen: &Screen, area: Rect, buffer: &mut Buffer) {
     }
     let numbers = rest;
     rest = rates::draw(model, area.height, rest, buffer);
+    if area.height >= ROOMY {
+        (_, rest) = split(rest, 1);
+    }
     columns(screen, rest, buffer);
     if model.trouble().is_some() {
         // What was true some time ago must not look as if it were true now.
@@ -55,10 +61,16 @@ fn columns(screen: &Screen, area: Rect, buffer: &mut Buffer) {
         let mut rest = Rect { x: area.x + number * (width + GAP), width, ..area }.intersection(area);
         let model = screen.model();
         let shares = panels::share(usize::from(rest.height), column, model);
-        for (panel, rows) in column.iter().zip(shares) {
-            let (own, below) = split(rest, rows as u16);
-            put(panel.lines(model, usize::from(width), rows), own, buffer);
-            rest = below;
+        let spare = usize::from(rest.height) - shares.iter().sum::<usize>();
+        let gap = u16::from(spare >= column.len());
+        let mut unused = 0;
+        for (panel, rows) in column.iter().zip(shares).filter(|(_, rows)| *rows > 0) {
+            // What a panel has no use for is the next one's.
+            let rows = rows + unused;
+            let mut lines = panel.lines(model, usize::from(width), rows);
+            lines.truncate(rows);
+            unused = rows - lines.len();
+            (_, rest) = split(put(lines, rest, buffer), gap);
         }
     }
 }

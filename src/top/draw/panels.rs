@@ -114,7 +114,7 @@ mod tests {
     fn rows_go_to_what_is_needed_and_then_to_what_is_wanted() {
         let needs = [(4, 6), (3, 10), (2, 2)];
         assert_eq!(share_rows(2, &needs), [2, 0, 0]);
-        assert_eq!(share_rows(6, &needs), [6, 0, 0]);
+        assert_eq!(share_rows(6, &needs), [4, 0, 2]);
         assert_eq!(share_rows(9, &needs), [4, 3, 2]);
         assert_eq!(share_rows(13, &needs), [6, 5, 2]);
         assert_eq!(share_rows(99, &needs), [6, 10, 2]);

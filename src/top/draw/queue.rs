@@ -41,8 +41,7 @@ fn queue(status: &Status, width: usize) -> [Line<'static>; 2] {
         let held = format!("{} events in memory", count(status.in_memory));
         return [caption("Queue", UNKNOWN.into()), caption("", held)];
     };
-    let waits =
-        format!("{} events wait, {} in flight", count(queue.waiting_events), count(queue.in_flight_events));
+    let waits = format!("{} wait, {} in flight", count(queue.waiting_events), count(queue.in_flight_events));
     [filled(queue, width), caption("", waits)]
 }
 
@@ -74,7 +73,7 @@ fn retries(status: &Status, model: &Model) -> Line<'static> {
     let told = |number: Option<u64>| number.map_or(UNKNOWN.to_owned(), count);
     let now = model.rate(|status| status.retries);
     let text = format!(
-        "{} ({}), {} events perhaps twice",
+        "{} ({}), duplicates ≤ {}",
         told(status.retries),
         rate(now),
         told(status.possible_duplicates)
@@ -86,10 +85,9 @@ fn retries(status: &Status, model: &Model) -> Line<'static> {
 fn batches(by_reason: Option<&ByReason>) -> Line<'static> {
     let Some(by_reason) = by_reason else { return caption("Batches", format!(" {UNKNOWN}")) };
     let all = by_reason.values().sum();
-    let some = by_reason.iter().filter(|(_, batches)| **batches > 0);
+    let mut some: Vec<_> = by_reason.iter().filter(|(_, batches)| **batches > 0).collect();
+    some.sort_by_key(|(_, batches)| std::cmp::Reverse(**batches));
     let share = |(why, batches): (&String, &u64)| format!("{why} {:.0} %", percent(*batches, all));
-    caption(
-        "Batches",
-        format!(" {}, closed by {}", count(all), some.map(share).collect::<Vec<_>>().join(", ")),
-    )
+    let shares: Vec<_> = some.into_iter().map(share).collect();
+    caption("Batches", format!(" {}: {}", count(all), shares.join(", ")))
 }

@@ -1,11 +1,13 @@
 //! Rates, with sparks of the last minutes.
 
+use std::time::Duration;
+
 use ratatui::buffer::Buffer;
 use ratatui::layout::Rect;
 use ratatui::text::{Line, Span};
 use ratatui::widgets::{RenderDirection, Sparkline, Widget};
 
-use super::text::{DRAWN, FAINT, STRONG, UNKNOWN, age, bytes, count, rate};
+use super::text::{DRAWN, FAINT, STRONG, UNKNOWN, bytes, count, rate};
 use super::{put, split};
 use crate::top::history::{self, Rates};
 use crate::top::model::Model;
@@ -58,7 +60,7 @@ pub(super) fn draw(model: &Model, screen_height: u16, area: Rect, buffer: &mut B
     let mut rest = area;
     for (number, shown) in SHOWN.iter().enumerate() {
         let (own, below) = split(rest, rows);
-        put(numbers(shown, model, (number == 0).then_some(&reach)), own, buffer);
+        put(numbers(shown, model, (number == 0).then_some(reach)), own, buffer);
         put(vec![total(shown, model)], right(own, sparks), buffer);
         draw_sparks(shown, model, Rect { y: own.y, height: own.height, ..sparks }, buffer);
         rest = below;
@@ -67,11 +69,11 @@ pub(super) fn draw(model: &Model, screen_height: u16, area: Rect, buffer: &mut B
 }
 
 /// Where sparks go, and how far back they reach.
-fn sparks(area: Rect, model: &Model) -> (Rect, String) {
+fn sparks(area: Rect, model: &Model) -> (Rect, Duration) {
     let width = area.width.saturating_sub(LEFT + RIGHT);
     let width = if width < SPARKS { 0 } else { width };
     let sparks = Rect { x: area.x + LEFT.min(area.width), width, ..area };
-    (sparks, age(history::reach(usize::from(width), model.interval)))
+    (sparks, history::reach(usize::from(width), model.interval))
 }
 
 fn right(own: Rect, sparks: Rect) -> Rect {
@@ -79,11 +81,12 @@ fn right(own: Rect, sparks: Rect) -> Rect {
     Rect { x, width: own.right().saturating_sub(x), ..own }
 }
 
-fn numbers(shown: &Shown, model: &Model, reach: Option<&String>) -> Vec<Line<'static>> {
+fn numbers(shown: &Shown, model: &Model, reach: Option<Duration>) -> Vec<Line<'static>> {
     let now = model.rates().map_or_else(|| UNKNOWN.to_owned(), shown.rate);
     let first =
         Line::from(vec![Span::raw(format!("{:<9}", shown.name)), Span::styled(format!("{now:>13}"), STRONG)]);
-    let second = reach.map(|reach| Line::styled(format!("{:>22}", format!("the last {reach}")), FAINT));
+    let minutes = |reach: Duration| format!("the last {:.1} min", reach.as_secs_f64() / 60.0);
+    let second = reach.map(|reach| Line::styled(format!("{:>22}", minutes(reach)), FAINT));
     [first].into_iter().chain(second).collect()
 }
 

@@ -110,6 +110,9 @@ pub(super) fn spread(
 /// A panel's title, with a rule up to what stands over the columns at its end.
 pub(super) fn title(width: usize, text: &str, over_columns: &str) -> Line<'static> {
     let text = cut(text, width);
+    if text.chars().count() == width {
+        return Line::styled(text, STRONG);
+    }
     let room = width.saturating_sub(text.chars().count() + 1);
     let end = if over_columns.len() + 2 <= room { over_columns } else { "" };
     let rule = room.saturating_sub(end.chars().count() + usize::from(!end.is_empty()));

@@ -13,6 +13,15 @@ pub(super) const MINIMUM: usize = 3;
 /// Narrower panels leave out how full the sockets are.
 const WIDE: usize = 52;
 
+/// Narrower bars say too little.
+const ENOUGH: usize = 18;
+
+/// Narrower bars leave out how many datagrams a second that is.
+const WITH_RATE: usize = 30;
+
+/// Columns between bars that are side by side.
+const GAP: usize = 2;
+
 /// One worker's part.
 struct Part {
     name: String,
@@ -35,8 +44,13 @@ pub(super) fn lines(model: &Model, width: usize, rows: usize) -> Vec<Line<'stati
     let mut lines = vec![title(width, &format!("Workers ({})", parts.len()), "share of received")];
     match parts.len() {
         0 => lines.push(Line::styled(UNKNOWN, FAINT)),
-        many if many < rows => lines.extend(parts.iter().map(|part| line(part, width, parts.len()))),
-        _ => lines.extend(small(&parts, width, rows.saturating_sub(2))),
+        many => {
+            let side_by_side = many.div_ceil(rows.saturating_sub(1).max(1));
+            match width.saturating_sub(GAP * (side_by_side - 1)) / side_by_side {
+                room if room >= ENOUGH => lines.extend(grid(&parts, room, many.div_ceil(side_by_side))),
+                _ => lines.extend(small(&parts, width, rows.saturating_sub(1))),
+            }
+        }
     }
     lines
 }
@@ -70,20 +84,38 @@ fn parts(workers: &[Worker], model: &Model) -> Vec<Part> {
     workers.iter().enumerate().map(part).collect()
 }
 
+/// Bars one under the other, and side by side where there are more of them than rows.
+fn grid(parts: &[Part], width: usize, rows: usize) -> Vec<Line<'static>> {
+    let line_of = |row: usize| {
+        let mut spans = Vec::new();
+        for part in parts.iter().skip(row).step_by(rows) {
+            if !spans.is_empty() {
+                spans.push(Span::raw(" ".repeat(GAP)));
+            }
+            spans.extend(line(part, width, parts.len()).spans);
+        }
+        Line::from(spans)
+    };
+    (0..rows).map(line_of).collect()
+}
+
 fn line(part: &Part, width: usize, workers: usize) -> Line<'static> {
     let filled = match part.filled {
         Some(filled) if width >= WIDE => format!("  buffer {filled:>3.0} %"),
         _ => String::new(),
     };
     let mark = if part.drops { "▲" } else { " " };
-    let numbers = format!("{:>6.1} % {:>10}{filled}", part.share, rate(part.rate));
+    let mut numbers = format!("{:>5.1} %", part.share);
+    if width >= WITH_RATE {
+        numbers = format!("{numbers} {:>10}{filled}", rate(part.rate));
+    }
     let name_width = part.name.chars().count().clamp(2, width / 3 + 2);
     let name = format!("{:>name_width$}{mark} ", cut(&part.name, name_width));
     let bar_width = width.saturating_sub(name_width + 2 + numbers.len() + 1);
-    let mut spans = vec![Span::raw(name)];
+    let plain = if part.drops { BAD } else { Style::new() };
+    let mut spans = vec![Span::styled(name, plain)];
     spans.extend(bar(part.relative, bar_width, style(part, workers)));
-    let line = spread(width, Line::from(spans), numbers);
-    if part.drops { line.style(BAD) } else { line }
+    spread(width, Line::from(spans), Span::styled(numbers, plain))
 }
 
 /// A column for each worker, where there is no row for each.
@@ -99,7 +131,7 @@ fn small(parts: &[Part], width: usize, rows: usize) -> Vec<Line<'static>> {
     if let Some((least, most)) = extremes {
         let even = 100.0 / parts.len() as f64;
         let text = format!(
-            "{:.1} % (worker {}) to {:.1} % ({}), even: {even:.1} %",
+            "{:.1} % ({}) to {:.1} % ({}), even: {even:.1} %",
             least.share, least.name, most.share, most.name
         );
         lines.push(Line::raw(cut(&text, width)));
