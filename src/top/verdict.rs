@@ -3,9 +3,13 @@
 use super::loss::{Place, places};
 use super::model::Model;
 use super::status::{Queue, Status};
+use crate::numbers::grouped;
 
 /// A queue fuller than this is worth a word.
 const FILLING: f64 = 0.5;
+
+/// With more than what comes in within this many seconds, a second without an acknowledgement is no pause.
+const STALLED: f64 = 5.0;
 
 /// A queue fuller than this makes the workers wait, or shed.
 const FULL: f64 = 0.9;
@@ -50,7 +54,7 @@ pub fn judge(model: &Model) -> Verdict {
     };
     let status = &snapshot.status;
     let found = losing(model, status).or_else(|| unwell(&snapshot.live, &snapshot.ready));
-    found.or_else(|| ahead(status)).unwrap_or_else(|| calm(model, status))
+    found.or_else(|| ahead(status)).or_else(|| stalled(model, status)).unwrap_or_else(|| calm(model, status))
 }
 
 /// What is being lost now: the place nearest to Vector first, since what it holds up overflows before it.
@@ -102,6 +106,13 @@ fn ahead(status: &Status) -> Option<Verdict> {
         [one, ..] => format!("{} is not connected; the others take its share", one.endpoint),
     };
     Some(verdict(Severity::Warning, text))
+}
+
+fn stalled(model: &Model, status: &Status) -> Option<Verdict> {
+    let rates = model.rates()?;
+    let stalled = rates.delivered == 0.0 && status.in_memory as f64 > rates.received.max(1.0) * STALLED;
+    let text = || format!("Vector acknowledges nothing: {} events wait", grouped(status.in_memory));
+    stalled.then(|| verdict(Severity::Warning, text()))
 }
 
 fn calm(model: &Model, status: &Status) -> Verdict {

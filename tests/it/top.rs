@@ -69,6 +69,39 @@ fn what_is_not_there_or_is_no_terminal_is_said_in_one_line() {
     receive.stop();
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn senders_endpoints_and_probes_are_asked_for() {
+    use axum::http::StatusCode;
+    use axum::routing::get;
+    let status = r#"{"version": "9.8.7", "uptime_secs": 61.5, "received": 10, "received_bytes": 1000, "delivered": 5,
+        "rejected": 0, "shed": 0, "spooled": 0, "in_memory": 5, "kernel_drops": 0, "parse_failures": 0, "unheard_of": {},
+        "push_latency_secs": {"p50": 0.004, "p99": null},
+        "endpoints": [{"endpoint": "http://vector:6000", "state": "down", "connections": 3, "connected": 0,
+                       "delivered": 5, "failures": 2, "last_error": "Connection refused"}]}"#;
+    let senders = r#"{"by_messages": [{"sender": "192.0.2.77", "count": 8, "error": 1}], "by_bytes": []}"#;
+    let router = axum::Router::new()
+        .route("/status", get(status))
+        .route("/top", get(senders))
+        .route("/livez", get("ok\n"))
+        .route("/readyz", get((StatusCode::SERVICE_UNAVAILABLE, "the queue is 95 % full\n")));
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let admin = listener.local_addr().unwrap();
+    tokio::spawn(async move { axum::serve(listener, router).await.unwrap() });
+    let frame = tokio::task::spawn_blocking(move || once(admin)).await.unwrap();
+    for text in [
+        "sluicegate 9.8.7",
+        "up 00:01:01",
+        "live  NOT READY",
+        "Not ready: the queue is 95 % full",
+        "p50 4.0 ms   p99 -",
+        "down 0/3",
+        "Connection refused",
+        "192.0.2.77                   ~8   80.0 %",
+    ] {
+        assert!(frame.contains(text), "no {text:?} in\n{frame}");
+    }
+}
+
 /// A terminal: starts `top` in it, and does what each line of standard input says.
 const TERMINAL: &str = include_str!("support/terminal.py");
 

@@ -66,7 +66,7 @@ fn endpoint(endpoint: &Endpoint, model: &Model, width: usize) -> Vec<Line<'stati
 
 pub(super) fn endpoints_wanted(model: &Model) -> usize {
     let told = model.status().and_then(|status| status.endpoints.as_ref());
-    1 + told.map_or(1, |all| all.iter().map(|endpoint| endpoint_rows(endpoint)).sum())
+    1 + told.map_or(1, |all| all.iter().map(endpoint_rows).sum())
 }
 
 fn endpoint_rows(endpoint: &Endpoint) -> usize {

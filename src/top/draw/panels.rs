@@ -26,7 +26,7 @@ pub(super) fn columns(width: u16, order: Order) -> Vec<Vec<Panel>> {
     use Panel::{Endpoints, Loss, ParseFailures, Queue, Senders, Workers};
     match width {
         ..TWO_COLUMNS => vec![vec![Loss, Queue, Endpoints, Workers, Senders(order), ParseFailures]],
-        ..THREE_COLUMNS => {
+        TWO_COLUMNS..THREE_COLUMNS => {
             vec![vec![Loss, Senders(order), ParseFailures], vec![Workers, Queue, Endpoints]]
         }
         _ => {
@@ -80,30 +80,28 @@ pub(super) fn share(rows: usize, panels: &[Panel], model: &Model) -> Vec<usize> 
 
 fn share_rows(rows: usize, needs: &[(usize, usize)]) -> Vec<usize> {
     let mut left = rows;
-    let mut given: Vec<_> = needs
-        .iter()
-        .enumerate()
-        .map(|(number, (minimum, wants))| {
-            // The first one is cut rather than left out.
-            let need = *minimum.min(wants);
-            let given = if need <= left || number == 0 { need.min(left) } else { 0 };
-            left -= given;
-            given
-        })
-        .collect();
-    while left > 0 {
+    let mut given = Vec::new();
+    for (minimum, wants) in needs {
+        let need = *minimum.min(wants);
+        given.push(match given.is_empty() {
+            true => need.min(left), // the first one is cut rather than left out
+            false if need <= left => need,
+            false => 0,
+        });
+        left -= given.last().unwrap_or(&0);
+    }
+    loop {
         let before = left;
         for (given, (_, wants)) in given.iter_mut().zip(needs) {
-            if left > 0 && *given > 0 && given < &mut wants.clone() {
+            if left > 0 && *given > 0 && *given < *wants {
                 *given += 1;
                 left -= 1;
             }
         }
         if left == before {
-            break;
+            return given;
         }
     }
-    given
 }
 
 #[cfg(test)]

@@ -95,17 +95,18 @@ fn total(shown: &Shown, model: &Model) -> Line<'static> {
     Line::from(vec![Span::styled(" Σ", FAINT), Span::raw(format!("{total:>12}"))])
 }
 
-/// Received and delivered have one scale, so that a difference shows.
+/// Received and delivered have one scale, so that a difference shows; what was held up and is delivered all at once does
+/// not dwarf the rest.
 fn draw_sparks(shown: &Shown, model: &Model, area: Rect, buffer: &mut Buffer) {
     let columns =
         |value: fn(&Rates) -> f64| model.history.columns(usize::from(area.width), model.interval, value);
-    let events = |rates: &Rates| rates.received.max(rates.delivered);
-    let scale = if shown.name == "Bytes" { columns(shown.value) } else { columns(events) };
-    let highest = scale.into_iter().flatten().max().unwrap_or_default();
+    let highest = |value| columns(value).into_iter().flatten().max().filter(|highest| *highest > 0);
+    let common = if shown.name == "Bytes" { None } else { highest(|rates| rates.received) };
+    let scale = common.or_else(|| highest(shown.value)).unwrap_or(1);
     Sparkline::default()
         .data(columns(shown.value))
         .direction(RenderDirection::RightToLeft)
-        .max(highest.max(1))
+        .max(scale)
         .absent_value_symbol("╌")
         .absent_value_style(FAINT)
         .style(DRAWN)

@@ -9,7 +9,7 @@ use ratatui::backend::TestBackend;
 use ratatui::buffer::Buffer;
 use ratatui::crossterm::event::{KeyCode, KeyEvent, KeyModifiers};
 use ratatui::style::Color;
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use super::draw::draw;
 use super::frame;
@@ -205,6 +205,23 @@ fn an_endpoint_that_is_down_says_why() {
         status["endpoints"][0]["connected"] = json!(0);
     });
     has(state.screen(), (80, 30), &["No Vector is connected"]);
+}
+
+#[test]
+fn a_vector_that_acknowledges_nothing_is_noticed() {
+    let mut state = MadeUp::new();
+    state.next(|_| {});
+    let nothing_delivered = |status: &mut Json| {
+        let delivered = status["delivered"].as_u64().unwrap();
+        status["delivered"] = json!(delivered - 100_000);
+    };
+    state.next(nothing_delivered);
+    has(state.screen(), (80, 24), &["Nothing is lost"]); // in a second that may be chance
+    state.next(|status| {
+        nothing_delivered(status);
+        status["in_memory"] = json!(600_000);
+    });
+    has(state.screen(), (80, 24), &["Vector acknowledges nothing: 600,000 events wait"]);
 }
 
 #[test]
