@@ -2,7 +2,7 @@
 
 use super::loss::{Place, places};
 use super::model::Model;
-use super::status::{Queue, Status};
+use super::status::{Queue, Snapshot, Status};
 use crate::numbers::grouped;
 
 /// A queue fuller than this is worth a word.
@@ -53,8 +53,9 @@ pub fn judge(model: &Model) -> Verdict {
         return verdict(Severity::Unknown, format!("Asking {} …", model.address));
     };
     let status = &snapshot.status;
-    let found = losing(model, status).or_else(|| unwell(&snapshot.live, &snapshot.ready));
-    found.or_else(|| ahead(status)).or_else(|| stalled(model, status)).unwrap_or_else(|| calm(model, status))
+    let coming = || ahead(status).or_else(|| stalled(model, status));
+    let found = losing(model, status).or_else(|| unwell(snapshot, coming())).or_else(coming);
+    found.unwrap_or_else(|| calm(model, status))
 }
 
 /// What is being lost now: the place nearest to Vector first, since what it holds up overflows before it.
@@ -83,10 +84,14 @@ fn losing(model: &Model, status: &Status) -> Option<Verdict> {
     hints.next().map(|hint| verdict(Severity::Bad, format!("LOSING: {hint}")))
 }
 
-fn unwell(live: &Result<(), String>, ready: &Result<(), String>) -> Option<Verdict> {
-    match (live, ready) {
+/// What the probes are told, and its likely cause.
+fn unwell(snapshot: &Snapshot, coming: Option<Verdict>) -> Option<Verdict> {
+    match (&snapshot.live, &snapshot.ready) {
         (Err(why), _) => Some(verdict(Severity::Bad, format!("Not live: {why}"))),
-        (_, Err(why)) => Some(verdict(Severity::Warning, format!("Not ready: {why}"))),
+        (_, Err(why)) => {
+            let cause = coming.map_or_else(String::new, |coming| format!(". {}", coming.text));
+            Some(verdict(Severity::Warning, format!("Not ready: {why}{cause}")))
+        }
         _ => None,
     }
 }

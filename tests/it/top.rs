@@ -92,11 +92,11 @@ async fn senders_endpoints_and_probes_are_asked_for() {
         "sluicegate 9.8.7",
         "up 00:01:01",
         "live  NOT READY",
-        "Not ready: the queue is 95 % full",
+        "Not ready: the queue is 95 % full. No Vector is connected",
         "p50 4.0 ms   p99 -",
         "down 0/3",
         "Connection refused",
-        "192.0.2.77                   ~8   80.0 %",
+        "192.0.2.77                  ~8   80.0 %",
     ] {
         assert!(frame.contains(text), "no {text:?} in\n{frame}");
     }

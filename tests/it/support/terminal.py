@@ -9,6 +9,7 @@
 """
 
 import fcntl
+import itertools
 import os
 import pty
 import re
@@ -50,12 +51,13 @@ def plain(since):
 
 def see(text):
     deadline = time.monotonic() + PATIENCE
-    while time.monotonic() < deadline:
+    rows, columns = size
+    for attempt in itertools.count(1):
+        if time.monotonic() > deadline:
+            break
         # Only differences are drawn; a resize has it all drawn anew.
-        rows, columns = size
         since = len(output)
-        resize(rows, columns + 1)
-        resize(rows, columns)
+        resize(rows, columns + attempt % 2)
         quiet = time.monotonic() + 0.5
         while time.monotonic() < quiet:
             read(0.05)
