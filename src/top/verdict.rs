@@ -54,12 +54,15 @@ pub fn judge(model: &Model) -> Verdict {
     };
     let status = &snapshot.status;
     let coming = || ahead(status).or_else(|| stalled(model, status));
-    let found = losing(model, status).or_else(|| unwell(snapshot, coming())).or_else(coming);
+    let found = losing(model, snapshot).or_else(|| unwell(snapshot, coming())).or_else(coming);
     found.unwrap_or_else(|| calm(model, status))
 }
 
 /// What is being lost now: the place nearest to Vector first, since what it holds up overflows before it.
-fn losing(model: &Model, status: &Status) -> Option<Verdict> {
+fn losing(model: &Model, snapshot: &Snapshot) -> Option<Verdict> {
+    // An older sluicegate tells of its queue by not being ready.
+    let queue = snapshot.status.queue.as_ref();
+    let is_full = fill(queue) > FULL || (queue.is_none() && snapshot.ready.is_err());
     let hint = |place: &Place| match place {
         Place::Rejected => "Vector refuses events for good: see its log",
         Place::ShedBecause(reason) => match reason.as_str() {
@@ -70,7 +73,7 @@ fn losing(model: &Model, status: &Status) -> Option<Verdict> {
             "internal" => "shedding (internal): a worker panicked, see the log",
             _ => "shedding: see the reasons below",
         },
-        Place::Socket if fill(status.queue.as_ref()) > FULL => {
+        Place::Socket if is_full => {
             "sockets overflow as the queue is full: Vector takes less than what comes in"
         }
         Place::Socket => "sockets overflow: raise --receive-buffer-bytes and net.core.rmem_max",

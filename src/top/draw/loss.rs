@@ -10,6 +10,9 @@ use crate::top::model::Model;
 /// Places without the reasons for what is shed.
 const PLACES: usize = 6;
 
+/// Narrower panels need the room for numbers.
+const WIDE: usize = 46;
+
 pub(super) const MINIMUM: usize = 1 + PLACES;
 
 pub(super) fn wants(model: &Model) -> usize {
@@ -39,7 +42,8 @@ fn chosen(places: Vec<Loss>, room: usize) -> Vec<Loss> {
 fn line(loss: &Loss, width: usize) -> Line<'static> {
     let name = match &loss.place {
         Place::Softnet => "NIC, softnet",
-        Place::Socket => "Socket, kernel drops",
+        Place::Socket if width >= WIDE => "Socket, kernel drops",
+        Place::Socket => "Socket drops",
         Place::AllSockets => "  UdpRcvbufErrors",
         Place::UdpMemory => "  UdpMemErrors",
         Place::Shed => "Shed by us",

@@ -86,7 +86,6 @@ fn what_matters_is_there_at_80_by_24_and_more_at_200_by_60() {
         "100,000/s",
         "96.5 MiB/s",
         "NIC, softnet *",
-        "Socket, kernel drops",
         "UdpRcvbufErrors *",
         "Rejected by Vector",
         "12.5 %",
@@ -100,8 +99,10 @@ fn what_matters_is_there_at_80_by_24_and_more_at_200_by_60() {
         "q quit",
     ];
     has(&screen, (80, 24), &both);
+    has(&screen, (80, 24), &["Socket drops"]);
     has(&screen, (200, 60), &both);
     let more = [
+        "Socket, kernel drops",
         "Top senders by bytes",
         "Top senders by parse failures",
         "100: bytes 80 %, age 20 %",
@@ -129,19 +130,19 @@ fn what_grows_is_red_and_what_grew_is_yellow() {
     state.next(|_| {});
     state.next(|_| {});
     let calm = rendered(state.screen(), (80, 24));
-    assert_eq!(row(&calm, "Socket, kernel").1, Color::Reset);
+    assert_eq!(row(&calm, "Socket drops").1, Color::Reset);
     assert_eq!(row(&calm, "Nothing is lost").1, Color::Green);
 
     state.next(|status| status["kernel_drops"] = json!(250));
     let growing = rendered(state.screen(), (80, 24));
-    let (text, colour) = row(&growing, "Socket, kernel");
+    let (text, colour) = row(&growing, "Socket drops");
     assert!(text.contains("250") && text.contains("▲ 250/s") && colour == Color::Red, "{text}");
     let (text, colour) = row(&growing, "LOSING");
     assert!(text.contains("net.core.rmem_max") && colour == Color::Red, "{text}");
 
     state.next(|_| {});
     let over = rendered(state.screen(), (80, 24));
-    assert_eq!(row(&over, "Socket, kernel").1, Color::Yellow);
+    assert_eq!(row(&over, "Socket drops").1, Color::Yellow);
     assert_eq!(row(&over, "earlier losses").1, Color::Green);
 }
 
@@ -154,6 +155,12 @@ fn the_cause_is_named_and_not_what_follows_from_it() {
         status["queue"]["waiting_bytes"] = json!(250 << 20);
     });
     has(state.screen(), (80, 24), &["LOSING", "the queue is full", "98 % of 256.0 MiB"]);
+    state.ready = Err("the queue is 98 % full".into());
+    state.next(|status| {
+        status["kernel_drops"] = json!(12);
+        status["queue"] = Json::Null; // an older one
+    });
+    has(state.screen(), (80, 24), &["LOSING", "the queue is full"]);
     state.next(|status| {
         status["kernel_drops"] = json!(18);
         status["shed"] = json!(5);
