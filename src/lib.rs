@@ -9,8 +9,8 @@
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
-//! they all count, [`view`] how others look at it. [`receiver`] and [`load`] are the two ends that `demo` and the tests need;
-//! [`tls`] reads certificates for both.
+//! they all count, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
+//! two ends that `demo` and the tests need; [`tls`] reads certificates for both.
 
 pub mod socket;
 
@@ -37,8 +37,10 @@ pub mod live;
 pub mod load;
 pub mod logs;
 pub mod metrics;
+mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
 pub mod tls;
+pub mod top;
 pub mod view;

@@ -12,6 +12,7 @@ mod parse;
 mod receive;
 mod run;
 mod table;
+mod top;
 
 use std::fmt::Display;
 use std::io::{self, Write};
@@ -42,6 +43,8 @@ enum Command {
     Load(load::Args),
     /// Be a Vector source: print events, or count them
     Receive(receive::Args),
+    /// Watch a running sluicegate: rates, loss, queue, endpoints, senders
+    Top(top::Args),
     /// Show what becomes of messages: datagrams in, events out
     Parse(parse::Args),
     /// Show the effective configuration, every key with its comment
@@ -93,6 +96,7 @@ pub fn main() -> ExitCode {
         Command::Demo(args) => demo::run(&args),
         Command::Load(args) => load::run(&args),
         Command::Receive(args) => receive::run(&args),
+        Command::Top(args) => top::run(&args),
         Command::Parse(args) => parse::run(&args),
         Command::Config(args) => config::run(&args),
         Command::Bench(args) => bench::run(&args),

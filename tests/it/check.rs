@@ -272,7 +272,7 @@ async fn what_is_no_vector_is_found() {
     let closing = in_front_of(vector.address, Wire::Eof(1), usize::MAX).await.address;
     let silent = in_front_of(vector.address, Wire::Silence, usize::MAX).await.address;
     for (address, says) in [
-        (web_server(), "is this the address of a `vector` source?"),
+        (web_server(), "is this the address of a `vector` source"),
         (closing, ""),
         (silent, "no answer within 3 s"),
         (admin, "Unimplemented"),

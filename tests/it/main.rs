@@ -23,4 +23,5 @@ mod senders;
 mod stopping;
 mod tls;
 mod tls_options;
+mod top;
 mod vendors;
