@@ -122,7 +122,7 @@ fn in_a_terminal_it_follows_resizes_and_a_restart_and_leaves_no_trace() {
     let (listen, vector, admin) = (free_udp(), free_tcp(), free_tcp());
     let first = run(listen, vector, admin);
     let steps = [
-        "see Nothing is lost",
+        "see No Vector is connected",
         "size 60 200",
         "see Top senders by parse failures",
         "size 1 1",
