@@ -41,6 +41,7 @@ mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod spool;
 pub mod tls;
 pub mod top;
 pub mod view;

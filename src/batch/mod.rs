@@ -13,6 +13,7 @@ pub use pool::Pool;
 use bytes::Bytes;
 
 use crate::datagram::Timestamp;
+use crate::spool::Ticket;
 
 /// gRPC puts this many bytes before each message: a compression flag and a length, big-endian.
 pub const PREFIX: usize = 5;
@@ -30,6 +31,8 @@ pub struct Batch {
     pub received: Timestamp,
     /// What closed it.
     pub closed: Closed,
+    /// The file that it was read from, where it waited on disk.
+    pub ticket: Option<Ticket>,
 }
 
 /// What closed a batch; a closed set, fit for a metric's label.

@@ -125,7 +125,14 @@ impl OpenBatch {
     fn finish(&mut self, body: Bytes, weight: usize, first: First, closed: Closed) -> Batch {
         self.first = None;
         self.end = PREFIX;
-        Batch { body, events: mem::take(&mut self.events), weight, received: first.received, closed }
+        Batch {
+            body,
+            events: mem::take(&mut self.events),
+            weight,
+            received: first.received,
+            closed,
+            ticket: None,
+        }
     }
 
     fn fresh(&self) -> Vec<u8> {
@@ -139,7 +146,7 @@ impl OpenBatch {
 pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
     let body = finish([&[0; PREFIX], request].concat());
     let weight = body.len();
-    Batch { body: body.into(), events, weight, received, closed: Closed::Age }
+    Batch { body: body.into(), events, weight, received, closed: Closed::Age, ticket: None }
 }
 
 /// Writes gRPC's message prefix: uncompressed, and the length of what follows it.

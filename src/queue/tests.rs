@@ -7,7 +7,14 @@ use crate::datagram::Timestamp;
 
 fn batch(events: u64, weight: usize) -> Batch {
     let received = Timestamp { seconds: 0, nanos: 0 };
-    Batch { body: vec![events as u8; weight].into(), events, weight, received, closed: Closed::Age }
+    Batch {
+        body: vec![events as u8; weight].into(),
+        events,
+        weight,
+        received,
+        closed: Closed::Age,
+        ticket: None,
+    }
 }
 
 fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
