@@ -25,6 +25,8 @@ pub mod batch;
 
 pub mod queue;
 
+pub mod spool;
+
 pub mod push;
 
 pub mod admin;
@@ -41,7 +43,6 @@ mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
-pub mod spool;
 pub mod tls;
 pub mod top;
 pub mod view;

@@ -17,6 +17,7 @@ use crate::metrics::{self, HostCounters, Snapshot};
 use crate::queue::Queue;
 use crate::receive::Group;
 use crate::socket::options::{self, GrantedBuffer};
+use crate::spool::Spool;
 
 /// A queue fuller than this is no place for more datagrams, if there is a choice of places.
 const HIGH_MARK: f64 = 0.9;
@@ -136,6 +137,11 @@ impl View {
         }
     }
 
+    /// What is on disk, where something may be.
+    pub(crate) fn spool(&self) -> Option<Arc<Spool>> {
+        self.books.spool.clone()
+    }
+
     /// The heaviest senders.
     pub fn top(&self) -> Top {
         Senders::top(self.books.desks.iter().map(|desk| &desk.books.senders))
@@ -186,10 +192,17 @@ impl View {
 
     /// Whether it should get datagrams, or why not.
     pub fn readiness(&self) -> Result<(), String> {
-        let waiting = self.queue.levels().waiting.bytes as f64 / self.config().buffer.max_bytes as f64;
-        match waiting {
+        // Where the queue overflows to disk, it is the disk that may have no room.
+        let (place, fill) = match self.spool() {
+            Some(spool) => ("disk", spool.level().bytes as f64 / spool.max_bytes() as f64),
+            None => {
+                let waiting = self.queue.levels().waiting.bytes as f64;
+                ("queue", waiting / self.config().buffer.max_bytes as f64)
+            }
+        };
+        match fill {
             _ if self.stopping.load(Relaxed) => Err("stopping".to_owned()),
-            fill if fill > HIGH_MARK => Err(format!("the queue is {:.0} % full", fill.min(1.0) * 100.0)),
+            fill if fill > HIGH_MARK => Err(format!("the {place} is {:.0} % full", fill.min(1.0) * 100.0)),
             _ => Ok(()),
         }
     }

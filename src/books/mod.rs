@@ -21,6 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::{Made, ParseError};
+use crate::spool::Spool;
 
 /// Why an event was given up on purpose; a closed set, fit for a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -37,12 +38,27 @@ pub enum Shed {
     Program,
     /// In the hands of a worker that panicked.
     Internal,
+    /// The queue was full, and so was the disk: `max_disk_bytes`.
+    SpoolFull,
+    /// The queue was full, and the disk failed.
+    SpoolFailed,
+    /// A file on disk was damaged.
+    SpoolDamaged,
 }
 
 impl Shed {
     /// Every reason, in the order of its counters.
-    pub const ALL: [Self; 6] =
-        [Self::QueueFull, Self::TooLong, Self::Shutdown, Self::ParseError, Self::Program, Self::Internal];
+    pub const ALL: [Self; 9] = [
+        Self::QueueFull,
+        Self::TooLong,
+        Self::Shutdown,
+        Self::ParseError,
+        Self::Program,
+        Self::Internal,
+        Self::SpoolFull,
+        Self::SpoolFailed,
+        Self::SpoolDamaged,
+    ];
 
     /// The reason's name in reports and metrics.
     pub fn reason(self) -> &'static str {
@@ -53,6 +69,9 @@ impl Shed {
             Self::ParseError => "parse_error",
             Self::Program => "program",
             Self::Internal => "internal",
+            Self::SpoolFull => "spool_full",
+            Self::SpoolFailed => "spool_failed",
+            Self::SpoolDamaged => "spool_damaged",
         }
     }
 }
@@ -264,10 +283,23 @@ pub struct Books {
     pub push: PushBooks,
     /// Events left when the shutdown deadline passed.
     pub left_at_shutdown: AtomicU64,
+    /// What is on disk, where something may be.
+    pub spool: Option<Arc<Spool>>,
     /// Metric events of our own.
     pub self_metrics: AtomicU64,
     /// Reloads of the configuration.
     pub reloads: ReloadBooks,
+}
+
+impl Books {
+    /// Events given up outside the workers, for this reason.
+    pub fn shed_elsewhere(&self, why: Shed) -> u64 {
+        match why {
+            Shed::Shutdown => self.left_at_shutdown.load(Relaxed),
+            Shed::SpoolDamaged => self.spool.as_ref().map_or(0, |spool| spool.damaged()),
+            _ => 0,
+        }
+    }
 }
 
 /// What came of reloads.

@@ -37,6 +37,8 @@ pub struct Report {
     pub cpu_us_per_event: f64,
     /// Datagrams without a payload; not in `received`.
     pub empty: u64,
+    /// Events that an earlier process left on disk; not in `received`.
+    pub recovered: u64,
     /// Events that a program made beyond the one of each datagram, and metric events of our own.
     pub extra: u64,
     /// `parse_failures` by reason.
@@ -105,9 +107,8 @@ impl Books {
         let get = |cell: &AtomicU64| cell.load(Relaxed);
         let counts: Vec<_> = self.desks.iter().map(|desk| desk.books.read()).collect();
         let sum = |of: &dyn Fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
-        let mut shed_by_reason: BTreeMap<_, _> =
-            Shed::ALL.map(|why| (why.reason(), sum(&|c| c.shed[why as usize]))).into();
-        *shed_by_reason.entry(Shed::Shutdown.reason()).or_default() += get(&self.left_at_shutdown);
+        let shed = |why: Shed| sum(&|c| c.shed[why as usize]) + self.shed_elsewhere(why);
+        let shed_by_reason: BTreeMap<_, _> = Shed::ALL.map(|why| (why.reason(), shed(why))).into();
         let parse_failures_by_reason: BTreeMap<_, _> =
             ParseError::ALL.map(|why| (why.reason(), sum(&|c| c.parse_failures[why as usize]))).into();
         let batches_by_reason: BTreeMap<_, _> =
@@ -118,7 +119,8 @@ impl Books {
             delivered: get(&self.push.delivered),
             rejected: get(&self.push.rejected),
             shed: shed_by_reason.values().sum(),
-            spooled: 0,
+            spooled: self.spool.as_ref().map_or(0, |spool| spool.level().events),
+            recovered: self.spool.as_ref().map_or(0, |spool| spool.recovered()),
             in_memory: sum(&|c| c.open) + levels.waiting.events + levels.in_flight.events,
             kernel_drops: self.desks.iter().map(|desk| get(&desk.books.kernel_drops)).sum(),
             parse_failures: parse_failures_by_reason.values().sum(),
@@ -158,7 +160,7 @@ impl Books {
 impl Report {
     /// True when every event is accounted for.
     pub fn balances(&self) -> bool {
-        self.received + self.extra
+        self.received + self.recovered + self.extra
             == self.delivered + self.rejected + self.shed + self.spooled + self.in_memory
     }
 }

@@ -215,12 +215,20 @@ const EVENTS: &[Key] = &[
     Key {
         path: "buffer.when_full",
         flag: "when-full",
-        kind: Kind::Choice(&["block", "drop_newest"]),
-        help: "When that is full: stop reading, or shed new batches",
+        kind: Kind::Choice(&["block", "drop_newest", "overflow"]),
+        help: "When that is full: stop reading, shed new batches, or keep them on disk in data_dir",
         set: |draft, value| {
             choice::<WhenFull>(value).map(|when_full| draft.config.buffer.when_full = when_full)
         },
         show: |config, _| json!(config.buffer.when_full),
+    },
+    Key {
+        path: "buffer.max_disk_bytes",
+        flag: "buffer-max-disk-bytes",
+        kind: Kind::Size,
+        help: "Disk for batches, with --when-full overflow",
+        set: |draft, value| size(value).map(|n| draft.config.buffer.max_disk_bytes = n),
+        show: |config, _| shown_size(config.buffer.max_disk_bytes),
     },
 ];
 
@@ -245,6 +253,14 @@ const PROCESS: &[Key] = &[
         help: "How many of the heaviest senders to keep in view, at /top; 0 for none",
         set: |draft, value| integer(value).map(|n| draft.config.admin.top_senders = n),
         show: |config, _| json!(config.admin.top_senders),
+    },
+    Key {
+        path: "data_dir",
+        flag: "data-dir",
+        kind: Kind::Text("DIRECTORY"),
+        help: "Where batches are kept on disk, with --when-full overflow",
+        set: |draft, value| text(value).map(|path| draft.config.data_dir = path.into()),
+        show: |config, _| json!(config.data_dir.display().to_string()),
     },
     Key {
         path: "self_metrics",

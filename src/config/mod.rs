@@ -54,6 +54,8 @@ pub struct Config {
     pub shutdown_timeout: Duration,
     /// What is logged, and how.
     pub log: Log,
+    /// Where what overflows is kept.
+    pub data_dir: PathBuf,
     /// Whether the metrics go to Vector too, as events.
     pub self_metrics: bool,
 }
@@ -165,6 +167,8 @@ pub struct Buffer {
     pub max_bytes: usize,
     /// What happens to a batch that does not fit.
     pub when_full: WhenFull,
+    /// Bytes of batches on disk, with `overflow`.
+    pub max_disk_bytes: usize,
 }
 
 /// What happens to a batch that does not fit the queue; Vector's words.
@@ -176,6 +180,8 @@ pub enum WhenFull {
     /// The new batch is shed and counted.
     #[value(name = "drop_newest")]
     DropNewest,
+    /// It goes to disk, up to `max_disk_bytes`.
+    Overflow,
 }
 
 /// Where and how to push.
@@ -242,6 +248,7 @@ impl Default for Config {
             admin: Admin::default(),
             shutdown_timeout: Duration::from_secs(30),
             log: Log::default(),
+            data_dir: PathBuf::from("/var/lib/sluicegate"),
             self_metrics: false,
         }
     }
@@ -255,7 +262,7 @@ impl Default for Batch {
 
 impl Default for Buffer {
     fn default() -> Self {
-        Self { max_bytes: 256 << 20, when_full: WhenFull::Block }
+        Self { max_bytes: 256 << 20, when_full: WhenFull::Block, max_disk_bytes: 1 << 30 }
     }
 }
 

@@ -173,6 +173,21 @@ pub const METRICS: &[Metric] = &[
     gauge("sluicegate_queue_in_flight_events", "Events pushed and not answered yet", &[], |s| {
         one(s.levels.in_flight.events as f64)
     }),
+    gauge("sluicegate_spool_events", "Events that wait on disk", &[], |s| {
+        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.level().events as f64))
+    }),
+    gauge("sluicegate_spool_bytes", "Disk that batches take", &[], |s| {
+        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.level().bytes as f64))
+    }),
+    gauge("sluicegate_spool_limit_bytes", "Disk that batches may take (buffer.max_disk_bytes)", &[], |s| {
+        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.max_bytes() as f64))
+    }),
+    counter(
+        "sluicegate_spool_recovered_events_total",
+        "Events that an earlier process left on disk",
+        &[],
+        |s| one(s.books.spool.as_ref().map_or(0.0, |spool| spool.recovered() as f64)),
+    ),
     counter("sluicegate_shed_events_total", "Events given up on purpose, by reason", &["reason"], shed),
     gauge(
         "sluicegate_queue_in_flight_bytes",
@@ -323,8 +338,8 @@ fn steering(snapshot: &Snapshot<'_>) -> Vec<Sample> {
 
 fn shed(snapshot: &Snapshot<'_>) -> Vec<Sample> {
     let of = |why: Shed| {
-        let late = if why == Shed::Shutdown { get(&snapshot.books.left_at_shutdown) } else { 0.0 };
-        (vec![why.reason().to_owned()], sum(snapshot, |c| c.shed[why as usize]) + late)
+        let elsewhere = snapshot.books.shed_elsewhere(why) as f64;
+        (vec![why.reason().to_owned()], sum(snapshot, |c| c.shed[why as usize]) + elsewhere)
     };
     Shed::ALL.map(of).into()
 }

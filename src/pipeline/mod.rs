@@ -19,6 +19,7 @@ use crate::config::Config;
 use crate::live::Live;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop};
+use crate::spool;
 use crate::view::View;
 use start::Shared;
 
@@ -37,6 +38,9 @@ pub enum StartError {
     /// A listener's address cannot be had.
     #[error(transparent)]
     Bind(#[from] BindError),
+    /// The directory for what overflows cannot be used.
+    #[error(transparent)]
+    Spool(#[from] spool::OpenError),
     /// The machine refused a thread or a file descriptor.
     #[error("cannot start: {0}")]
     Machine(#[from] io::Error),
@@ -64,17 +68,19 @@ impl Pipeline {
     pub fn start(config: &Config) -> Result<Self, StartError> {
         let groups = start::open_groups(&config.listeners)?;
         let desks = start::desks(&groups, config.admin.top_senders);
-        let books = Arc::new(Books { desks, ..Books::default() });
+        let spool = start::open_spool(config)?;
+        let books = Arc::new(Books { desks, spool: spool.clone(), ..Books::default() });
         start::announce(config);
 
         let shared = Shared {
             parse: Arc::new(Live::new(config.parse.clone())),
-            queue: Queue::new(config.buffer),
+            queue: Queue::over(config.buffer, spool),
             stop: Arc::new(Stop::new()?),
             broken: Arc::new(Notify::new()),
         };
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
+        start::start_refilling(&shared.queue)?;
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
@@ -138,10 +144,25 @@ impl Pipeline {
     }
 
     fn count_leftovers(&self) {
-        let events: u64 = self.shared.queue.leftovers().iter().map(|batch| batch.events).sum();
-        if events > 0 {
-            warn!(events, "not acknowledged in time: counted as shed, though some may have arrived");
-            self.books.left_at_shutdown.fetch_add(events, Relaxed);
+        let left = self.shared.queue.leftovers();
+        let shed: u64 = match &self.books.spool {
+            None => left.iter().map(|batch| batch.events).sum(),
+            Some(spool) => {
+                spool.unload();
+                let not_kept =
+                    left.iter().filter(|batch| batch.ticket.is_none() && spool.append(batch).is_err());
+                let shed = not_kept.map(|batch| batch.events).sum();
+                spool.sync();
+                shed
+            }
+        };
+        if shed > 0 {
+            warn!(events = shed, "not acknowledged in time: counted as shed, though some may have arrived");
+            self.books.left_at_shutdown.fetch_add(shed, Relaxed);
+        }
+        let spooled = self.report().spooled;
+        if spooled > 0 {
+            info!(events = spooled, "not acknowledged in time: on disk, for the next start");
         }
     }
 }
@@ -153,6 +174,9 @@ async fn keep_watch(view: Arc<View>) {
     loop {
         tick.tick().await;
         view.read_sockets();
+        if let Some(spool) = view.spool() {
+            tokio::task::spawn_blocking(move || spool.sync());
+        }
         if logged.elapsed() < LOG {
             continue;
         }
@@ -170,6 +194,7 @@ async fn keep_watch(view: Arc<View>) {
                 delivered = r.delivered,
                 rejected = r.rejected,
                 shed = r.shed,
+                spooled = r.spooled,
                 in_memory = r.in_memory,
                 kernel_drops = r.kernel_drops,
                 retries = r.retries,

@@ -10,12 +10,13 @@ use tracing::info;
 
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
-use crate::config::{Batch, Config, Listener};
+use crate::config::{Batch, Config, Listener, WhenFull};
 use crate::live::Live;
 use crate::parse;
 use crate::push;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop, Worker};
+use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
 const STACK: usize = 16 << 20;
@@ -81,6 +82,23 @@ pub(super) fn start_pushers(
     };
     push::start(&context, tasks);
     retire
+}
+
+/// Where batches wait that do not fit the queue, if they may.
+pub(super) fn open_spool(config: &Config) -> Result<Option<Arc<Spool>>, spool::OpenError> {
+    if config.buffer.when_full != WhenFull::Overflow {
+        return Ok(None);
+    }
+    Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new).map(Some)
+}
+
+/// Has what waits on disk brought back; the thread ends with the queue.
+pub(super) fn start_refilling(queue: &Arc<Queue>) -> io::Result<()> {
+    if queue.spool().is_none() {
+        return Ok(());
+    }
+    let queue = Arc::clone(queue);
+    thread::Builder::new().name("refill".into()).spawn(move || queue.refill()).map(drop)
 }
 
 pub(super) fn start_workers(

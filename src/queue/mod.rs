@@ -12,11 +12,18 @@ pub use lease::Lease;
 use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
+use std::time::Duration;
 
 use tokio::sync::Notify;
+use tracing::error;
 
 use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
+use crate::logs::Occasionally;
+use crate::spool::{self, Spool};
+
+/// A full disk comes with every batch.
+static FAILED: Occasionally = Occasionally::new();
 
 /// Bytes that a batch costs beside its own: its place in the queue, the allocator's and `Bytes`' books.
 const OVERHEAD: usize = 160;
@@ -32,6 +39,8 @@ pub struct Queue {
     /// Signals those that wait for the end. Not `ready`: they would take wake-ups that streams need.
     done: Notify,
     limits: Buffer,
+    /// Where batches wait that do not fit.
+    spool: Option<Arc<Spool>>,
     /// The state's flag of that name, for those who ask too often for the lock.
     abandoned: AtomicBool,
 }
@@ -59,6 +68,10 @@ pub struct Levels {
 pub enum Refused {
     /// The queue is full and told to drop the newest.
     Full(Batch),
+    /// Nor does it fit on disk.
+    SpoolFull(Batch),
+    /// The disk does not take it.
+    SpoolFailed(Batch),
     /// The process is past its shutdown deadline.
     Abandoned(Batch),
 }
@@ -76,12 +89,18 @@ struct State {
 impl Queue {
     /// An empty queue.
     pub fn new(limits: Buffer) -> Arc<Self> {
+        Self::over(limits, None)
+    }
+
+    /// An empty queue that overflows into a spool, where there is one.
+    pub fn over(limits: Buffer, spool: Option<Arc<Spool>>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             room: Condvar::new(),
             ready: Notify::new(),
             done: Notify::new(),
             limits,
+            spool,
             abandoned: AtomicBool::new(false),
         })
     }
@@ -108,7 +127,12 @@ impl Queue {
         let mut state = self.lock();
         loop {
             if state.abandoned {
-                return Err(Refused::Abandoned(batch));
+                drop(state);
+                return if self.spool.is_some() {
+                    self.append(batch)
+                } else {
+                    Err(Refused::Abandoned(batch))
+                };
             }
             if state.waiting.is_empty()
                 || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes
@@ -117,6 +141,10 @@ impl Queue {
             }
             match when_full {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
+                WhenFull::Overflow => {
+                    drop(state); // a disk takes its time
+                    return self.append(batch);
+                }
                 WhenFull::Block => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
             }
         }
@@ -125,6 +153,46 @@ impl Queue {
         drop(state);
         self.ready.notify_one();
         Ok(())
+    }
+
+    fn append(&self, batch: Batch) -> Result<(), Refused> {
+        let Some(spool) = &self.spool else { return Err(Refused::Full(batch)) };
+        spool.append(&batch).map_err(|refused| match refused {
+            spool::Refused::Full => Refused::SpoolFull(batch),
+            spool::Refused::Failed(error) => {
+                if let Some(suppressed) = FAILED.now() {
+                    error!(%error, suppressed, "a batch could not be kept on disk and is shed");
+                }
+                Refused::SpoolFailed(batch)
+            }
+        })
+    }
+
+    /// Brings batches from disk into memory, oldest first, whenever that is half empty; until the queue is closed or
+    /// abandoned. A thread's whole life.
+    pub fn refill(&self) {
+        const LOOK: Duration = Duration::from_millis(50); // what came to disk gives no sign
+        let Some(spool) = &self.spool else { return };
+        loop {
+            let mut state = self.lock();
+            while !state.closed && !state.abandoned && state.levels.waiting.bytes > self.limits.max_bytes / 2
+            {
+                state = self.room.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
+            }
+            if state.closed || state.abandoned {
+                return;
+            }
+            drop(state);
+            let Some(batch) = spool.take() else {
+                std::thread::sleep(LOOK);
+                continue;
+            };
+            let mut state = self.lock();
+            state.levels.waiting.add(&batch);
+            state.waiting.push_back(batch);
+            drop(state);
+            self.ready.notify_one();
+        }
     }
 
     /// Takes the first batch, waiting for one; none once the queue is closed and all is settled.
@@ -194,6 +262,11 @@ impl Queue {
         state.waiting.drain(..).collect()
     }
 
+    /// What waits on disk, where there is a spool.
+    pub fn spool(&self) -> Option<&Arc<Spool>> {
+        self.spool.as_ref()
+    }
+
     /// What waits and what is in flight.
     pub fn levels(&self) -> Levels {
         self.lock().levels
@@ -202,9 +275,14 @@ impl Queue {
     fn settle(&self, batch: &Batch, back: impl IntoIterator<Item = Batch>) {
         let mut state = self.lock();
         state.levels.in_flight.remove(batch);
+        let mut is_final = true;
         for batch in back {
+            is_final = false;
             state.levels.waiting.add(&batch);
             state.waiting.push_front(batch);
+        }
+        if let (true, Some(spool), Some(ticket)) = (is_final, &self.spool, batch.ticket) {
+            spool.settle(ticket, batch.events);
         }
         let (some, finished) = (!state.waiting.is_empty(), state.is_finished());
         drop(state);

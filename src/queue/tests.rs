@@ -18,7 +18,7 @@ fn batch(events: u64, weight: usize) -> Batch {
 }
 
 fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
-    Queue::new(Buffer { max_bytes, when_full })
+    Queue::new(Buffer { max_bytes, when_full, max_disk_bytes: 0 })
 }
 
 /// `batches` of these bytes in all.

@@ -292,6 +292,8 @@ fn hand_over(batch: Batch, queue: &Queue, count: &mut Count, books: &WorkerBooks
     let shed = match pushed {
         Ok(()) => None,
         Err(Refused::Full(_)) => Some(Shed::QueueFull),
+        Err(Refused::SpoolFull(_)) => Some(Shed::SpoolFull),
+        Err(Refused::SpoolFailed(_)) => Some(Shed::SpoolFailed),
         Err(Refused::Abandoned(_)) => Some(Shed::Shutdown),
     };
     count.open -= events;

@@ -136,6 +136,7 @@ impl Spool {
         let mut state = self.lock();
         loop {
             let segment = state.segments.iter_mut().find(|segment| segment.unread > 0)?;
+            let number = segment.number;
             let lost = match segment.read() {
                 Ok(Some(record)) => {
                     let ticket = Some(Ticket(segment.number));
@@ -146,8 +147,11 @@ impl Spool {
                 }
                 Ok(None) => std::mem::take(&mut segment.unread),
                 Err(error) => {
-                    error!(%error, "a file of events on disk cannot be read");
-                    std::mem::take(&mut segment.unread)
+                    error!(%error, number, "a file of events on disk cannot be read: it is left for the next start");
+                    let lost = segment.unread;
+                    state.segments.retain(|segment| segment.number != number);
+                    self.damaged.fetch_add(lost, Relaxed);
+                    continue;
                 }
             };
             self.damaged.fetch_add(lost, Relaxed);

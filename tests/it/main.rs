@@ -20,6 +20,7 @@ mod programs;
 mod receiver;
 mod reload;
 mod senders;
+mod spool;
 mod stopping;
 mod tls;
 mod tls_options;
