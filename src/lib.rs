@@ -43,6 +43,7 @@ mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+mod text;
 pub mod tls;
 pub mod top;
 pub mod view;

@@ -50,9 +50,10 @@ fn lines(writer: &NonBlocking, format: LogFormat) -> Lines {
     let on_terminal = io::stderr().is_terminal();
     let layer = fmt::layer().with_writer(writer.clone()).with_target(false).log_internal_errors(false);
     match format {
-        LogFormat::Auto if !on_terminal => layer.json().flatten_event(true).boxed(),
-        LogFormat::Json => layer.json().flatten_event(true).boxed(),
-        _ => layer.with_ansi(on_terminal).boxed(),
+        LogFormat::Text => layer.with_ansi(on_terminal).boxed(),
+        LogFormat::Auto if on_terminal => layer.with_ansi(true).boxed(),
+        // Without spans: those that were opened before a change of format have no fields in this one.
+        _ => layer.json().flatten_event(true).with_current_span(false).with_span_list(false).boxed(),
     }
 }
 

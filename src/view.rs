@@ -183,10 +183,9 @@ impl View {
         }
         let now = Timestamp::now();
         let (request, events) = self.snapshot(|snapshot| metrics::encode(snapshot, now));
-        // Counted first, so that no moment shows them delivered and not made.
-        self.books.self_metrics.fetch_add(events, Relaxed);
-        if self.queue.offer(made_of(&request, events, now)).is_err() {
-            self.books.self_metrics.fetch_sub(events, Relaxed);
+        // Counted once they are taken: a counter must not fall.
+        if self.queue.offer(made_of(&request, events, now)).is_ok() {
+            self.books.self_metrics.fetch_add(events, Relaxed);
         }
     }
 

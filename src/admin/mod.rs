@@ -4,6 +4,7 @@
 //! health (`grpc.health.v1`, services ``, `liveness`, `readiness`) on one port. Whatever happens here, datagrams go on.
 
 mod health;
+mod serve;
 
 pub use health::{Health, Progress, WorkerState};
 
@@ -74,7 +75,8 @@ async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
         .route("/config", get(config))
         .with_state(shared);
     let router = Routes::new(service).into_axum_router().merge(http).layer(from_fn(not_found));
-    axum::serve(tokio::net::TcpListener::from_std(listener)?, router).await
+    serve::serve(tokio::net::TcpListener::from_std(listener)?, router).await;
+    Ok(())
 }
 
 async fn keep_reporting(reporter: HealthReporter, shared: Shared) {

@@ -56,6 +56,12 @@ impl Certificates {
         warn
     }
 
+    /// Forgets what was seen at other endpoints than these, and what this side has shown: the next connection tells.
+    pub fn keep(&self, endpoints: &[String]) {
+        let mut seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);
+        seen.retain(|(_, endpoint), _| endpoints.contains(endpoint));
+    }
+
     /// When the first of them expires; none when there are none.
     pub fn earliest(&self, holder: Holder) -> Option<DateTime<Utc>> {
         let seen = self.seen.lock().unwrap_or_else(PoisonError::into_inner);

@@ -1,6 +1,6 @@
 //! What is known of each Vector that is pushed to.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
@@ -23,7 +23,7 @@ pub struct EndpointBooks {
     /// Its URL.
     pub endpoint: String,
     /// Connections that it should have.
-    pub connections: usize,
+    pub connections: AtomicUsize,
     /// Connections that are up.
     pub connected: AtomicU64,
     /// Events that it acknowledged.
@@ -57,7 +57,7 @@ impl EndpointBooks {
     pub fn new(endpoint: String, connections: usize) -> Self {
         Self {
             endpoint,
-            connections,
+            connections: AtomicUsize::new(connections),
             connected: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
             failures: AtomicU64::new(0),
@@ -83,7 +83,7 @@ impl EndpointBooks {
         EndpointReport {
             endpoint: self.endpoint.clone(),
             state,
-            connections: self.connections,
+            connections: self.connections.load(Relaxed),
             connected,
             delivered: self.delivered.load(Relaxed),
             failures: self.failures.load(Relaxed),

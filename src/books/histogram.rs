@@ -2,50 +2,74 @@
 
 use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 
+/// Buckets, and how fine their sum is.
+#[derive(Debug, Clone, Copy)]
+pub struct Scale {
+    /// Upper bounds, in ascending order.
+    bounds: &'static [f64],
+    /// Parts of one that the sum is kept in: few enough that it never overflows.
+    parts: f64,
+}
+
 /// Upper bounds for seconds between a millisecond and a minute.
-pub const SECONDS: &[f64] =
-    &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0];
+pub const SECONDS: Scale = Scale {
+    parts: 1e6,
+    bounds: &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+};
 
 /// Upper bounds for the events of a batch.
-pub const EVENTS: &[f64] = &[1.0, 10.0, 50.0, 100.0, 250.0, 500.0, 750.0, 1_000.0, 2_500.0, 10_000.0];
+pub const EVENTS: Scale =
+    Scale { parts: 1.0, bounds: &[1.0, 10.0, 50.0, 100.0, 250.0, 500.0, 750.0, 1_000.0, 2_500.0, 10_000.0] };
 
 /// Upper bounds for the bytes of a batch: 1 KiB to 4 MiB.
-pub const BYTES: &[f64] =
-    &[1_024.0, 4_096.0, 16_384.0, 65_536.0, 131_072.0, 262_144.0, 524_288.0, 1_048_576.0, 4_194_304.0];
+pub const BYTES: Scale = Scale {
+    parts: 1.0,
+    bounds: &[
+        1_024.0,
+        4_096.0,
+        16_384.0,
+        65_536.0,
+        131_072.0,
+        262_144.0,
+        524_288.0,
+        1_048_576.0,
+        4_194_304.0,
+    ],
+};
 
 /// Counts values by bucket; many may count at once. Meant for what happens once a batch.
 #[derive(Debug)]
 pub struct Histogram {
-    bounds: &'static [f64],
+    scale: Scale,
     /// One for each bound, and one for what is above the last.
     counts: Vec<AtomicU64>,
-    /// In millionths.
+    /// In the scale's parts.
     sum: AtomicU64,
 }
 
 impl Histogram {
-    /// An empty one with these upper bounds, in ascending order.
-    pub fn new(bounds: &'static [f64]) -> Self {
+    /// An empty one.
+    pub fn new(scale: Scale) -> Self {
         Self {
-            bounds,
-            counts: (0..=bounds.len()).map(|_| AtomicU64::new(0)).collect(),
+            scale,
+            counts: (0..=scale.bounds.len()).map(|_| AtomicU64::new(0)).collect(),
             sum: AtomicU64::new(0),
         }
     }
 
     /// Counts a value, which is not negative.
     pub fn observe(&self, value: f64) {
-        let bucket = self.bounds.partition_point(|bound| *bound < value);
+        let bucket = self.scale.bounds.partition_point(|bound| *bound < value);
         self.counts[bucket].fetch_add(1, Relaxed);
-        self.sum.fetch_add((value * 1e6) as u64, Relaxed);
+        self.sum.fetch_add((value * self.scale.parts) as u64, Relaxed);
     }
 
     /// What was counted so far.
     pub fn read(&self) -> Distribution {
         Distribution {
-            bounds: self.bounds,
+            bounds: self.scale.bounds,
             counts: self.counts.iter().map(|count| count.load(Relaxed)).collect(),
-            sum: self.sum.load(Relaxed) as f64 / 1e6,
+            sum: self.sum.load(Relaxed) as f64 / self.scale.parts,
         }
     }
 }
@@ -99,7 +123,7 @@ mod tests {
 
     #[test]
     fn values_fall_into_buckets_that_include_their_bound() {
-        let histogram = Histogram::new(&[1.0, 10.0]);
+        let histogram = Histogram::new(Scale { bounds: &[1.0, 10.0], parts: 10.0 });
         assert_eq!(histogram.read().quantile(0.5), None);
         for value in [0.0, 1.0, 1.5, 10.0, 11.0, 1e9] {
             histogram.observe(value);
@@ -112,7 +136,7 @@ mod tests {
 
     #[test]
     fn quantiles_lie_within_the_right_bucket() {
-        let histogram = Histogram::new(&[1.0, 10.0]);
+        let histogram = Histogram::new(Scale { bounds: &[1.0, 10.0], parts: 10.0 });
         (0..90).for_each(|_| histogram.observe(0.5));
         (0..10).for_each(|_| histogram.observe(5.0));
         let read = histogram.read();

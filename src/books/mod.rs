@@ -247,9 +247,19 @@ impl Default for PushBooks {
 }
 
 impl PushBooks {
-    /// Replaces the endpoints in force.
-    pub fn set_endpoints(&self, endpoints: Vec<Arc<EndpointBooks>>) {
-        *self.endpoints.write().unwrap_or_else(PoisonError::into_inner) = endpoints;
+    /// Puts these endpoints in force, each with this many connections; one that was there before keeps its books.
+    pub fn set_endpoints(&self, names: &[String], connections: usize) -> Vec<Arc<EndpointBooks>> {
+        let mut endpoints = self.endpoints.write().unwrap_or_else(PoisonError::into_inner);
+        let books = |name: &String| match endpoints.iter().find(|known| known.endpoint == *name) {
+            Some(known) => {
+                known.connections.store(connections, Relaxed);
+                Arc::clone(known)
+            }
+            None => Arc::new(EndpointBooks::new(name.clone(), connections)),
+        };
+        *endpoints = names.iter().map(books).collect();
+        self.certificates.keep(names);
+        endpoints.clone()
     }
 
     /// Each endpoint's state, now.

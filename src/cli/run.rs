@@ -6,6 +6,8 @@ use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
+use tokio::task::JoinHandle;
+
 use super::flags::{All, Flags};
 use super::{Ask, Failure, Signals, print_json, runtime};
 use crate::admin;
@@ -27,16 +29,19 @@ pub(super) struct Args {
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
-    let config =
-        if args.stdout { args.flags.config_between(None, embedded(0))? } else { args.flags.config()? };
-    logs::configure(&config.log);
     let runtime = runtime()?;
     let result = runtime.block_on(async {
+        // Before anything that takes time: a SIGHUP at the start must not end the process.
+        let signals = Signals::listen()?;
+        let flags = args.flags.clone();
         if args.stdout {
-            run_to_stdout(config, args.flags.clone()).await
+            let config = flags.config_between(None, embedded(0))?;
+            logs::configure(&config.log);
+            run_to_stdout(config, flags, signals).await
         } else {
-            let flags = args.flags.clone();
-            run_until_signal(&config, move || flags.config(), pending()).await
+            let config = flags.config()?;
+            logs::configure(&config.log);
+            run_until_signal(&config, signals, move || flags.config(), pending()).await
         }
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
@@ -47,19 +52,29 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
 /// nobody takes the events any more.
 async fn run_until_signal(
     config: &Config,
+    mut signals: Signals,
     load: impl Fn() -> Result<Config, Failure> + Clone + Send + 'static,
     closed: impl Future<Output = ()>,
 ) -> Result<(), Failure> {
-    let mut signals = Signals::listen()?;
     let mut pipeline = Pipeline::start(config).map_err(Failure::failed)?;
     serve_admin(config, &pipeline)?;
     let mut closed = pin!(closed);
+    // A file may take its time, as on a network that hangs: a stop does not wait for it.
+    let mut loading: Option<JoinHandle<Result<Config, Failure>>> = None;
     let failure = loop {
         tokio::select! {
             ask = signals.next() => match ask {
                 Ask::Stop => break None,
-                Ask::Reload => reload(&mut pipeline, load.clone()).await,
+                Ask::Reload if loading.is_some() => tracing::warn!("a reload is still reading its files"),
+                Ask::Reload => loading = Some(tokio::task::spawn_blocking(load.clone())),
             },
+            loaded = loaded(&mut loading) => {
+                loading = None;
+                match loaded {
+                    Ok(config) => pipeline.apply(config).await,
+                    Err(problem) => pipeline.refuse(&problem),
+                }
+            }
             () = pipeline.broken() => break Some("a worker panicked; see the log"),
             () = &mut closed => break Some("nobody reads standard output any more"),
         }
@@ -84,12 +99,14 @@ async fn run_until_signal(
     }
 }
 
-/// Reads the configuration, off the runtime's threads: a program may take a while to compile.
-async fn reload(pipeline: &mut Pipeline, load: impl Fn() -> Result<Config, Failure> + Send + 'static) {
-    match tokio::task::spawn_blocking(load).await {
-        Ok(Ok(config)) => pipeline.apply(config),
-        Ok(Err(failure)) => pipeline.refuse(&failure.to_string()),
-        Err(panic) => pipeline.refuse(&panic.to_string()),
+/// What a reload has read, once it has; never, where none is under way.
+async fn loaded(loading: &mut Option<JoinHandle<Result<Config, Failure>>>) -> Result<Config, String> {
+    match loading {
+        None => pending().await,
+        Some(loading) => match loading.await {
+            Ok(loaded) => loaded.map_err(|failure| failure.to_string()),
+            Err(panic) => Err(panic.to_string()),
+        },
     }
 }
 
@@ -114,15 +131,15 @@ fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
     Ok(())
 }
 
-async fn run_to_stdout(mut config: Config, flags: Flags<All>) -> Result<(), Failure> {
+async fn run_to_stdout(mut config: Config, flags: Flags<All>, signals: Signals) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot start the embedded receiver: {error}"));
     let listener = receiver::bind("127.0.0.1:0").await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
     config.vector.endpoints = vec![embedded(port)];
     let sink = Arc::new(JsonLines::new(io::stdout()));
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&sink), pending()));
-    let result =
-        run_until_signal(&config, move || flags.config_between(None, embedded(port)), sink.closed()).await;
+    let load = move || flags.config_between(None, embedded(port));
+    let result = run_until_signal(&config, signals, load, sink.closed()).await;
     serving.abort();
     result
 }

@@ -19,6 +19,11 @@ impl Config {
         check.that(!self.listeners.is_empty(), "listeners[].address", nowhere);
         let nowhere = "nowhere to push: name a Vector, such as http://127.0.0.1:6000, or give `run` --stdout";
         check.that(!self.vector.endpoints.is_empty(), "vector.endpoints", nowhere);
+        for (at, endpoint) in self.vector.endpoints.iter().enumerate() {
+            let twice = self.vector.endpoints[..at].contains(endpoint);
+            let problem = format!("{endpoint} is there twice: vector.connections makes more connections");
+            check.that(!twice, "vector.endpoints", &problem);
+        }
         for (at, listener) in self.listeners.iter().enumerate() {
             let path = |name: &str| format!("listeners[{at}].{name}");
             let address = listener.address;

@@ -17,6 +17,8 @@ pub struct Draft {
     /// The listener that a listener's key means; every one when none.
     listener: Option<usize>,
     found: Vec<Invalid>,
+    /// The file could not be read at all: what it lacks is no news.
+    unreadable: bool,
 }
 
 impl Draft {
@@ -68,6 +70,12 @@ impl Draft {
         self.found.push(Invalid { path: path.to_owned(), problem: problem.to_string() });
     }
 
+    /// Keeps why the file could not be read.
+    pub(super) fn refuse_file(&mut self, place: &str, problem: String) {
+        self.refuse(place, problem);
+        self.unreadable = true;
+    }
+
     pub(super) fn each_listener(&mut self, mut change: impl FnMut(&mut Listener)) {
         match self.listener {
             Some(at) => self.config.listeners.get_mut(at).into_iter().for_each(change),
@@ -81,6 +89,9 @@ impl Draft {
     /// Every problem that was found.
     pub fn finish(mut self) -> Result<Config, Vec<Invalid>> {
         self.compile();
+        if self.unreadable {
+            return Err(self.found);
+        }
         let (config, more) = match self.config.checked() {
             Ok(config) => (Some(config), Vec::new()),
             Err(found) => (None, found),
@@ -111,8 +122,8 @@ impl Draft {
     fn compile(&mut self) {
         let Some(path) = self.program.take() else { return };
         let place = "parse.program";
-        match std::fs::read_to_string(&path) {
-            Err(error) => self.refuse(place, format!("cannot read {}: {error}", path.display())),
+        match super::file::read_text(&path) {
+            Err(problem) => self.refuse(place, format!("{}: {problem}", path.display())),
             Ok(source) => match Program::compile(&path.display().to_string(), &source) {
                 Ok(program) => self.config.parse.program = Some(program),
                 Err(error) => self.refuse(place, error),

@@ -1,5 +1,7 @@
 //! The configuration file: TOML or YAML, variables put in, every key known, every problem found.
 
+use std::fs::File;
+use std::io::Read;
 use std::path::Path;
 
 use serde_json::{Map, Value};
@@ -7,25 +9,40 @@ use serde_json::{Map, Value};
 use super::Draft;
 use super::keys::{KEYS, key_at};
 use super::variables::expand;
+use crate::text::harmless;
 
 /// Reads a file into the draft; what is wrong with it is kept there.
 pub(super) fn read(path: &Path, draft: &mut Draft) {
     let place = path.display().to_string();
-    match std::fs::read_to_string(path) {
-        Err(error) => draft.refuse(&place, format!("cannot read it: {error}")),
-        Ok(text) => match parse(path, &text) {
-            Err(error) => draft.refuse(&place, error),
-            Ok(Value::Object(root)) => take_table("", &root, draft),
-            Ok(Value::Null) => {} // an empty YAML file
-            Ok(_) => draft.refuse(&place, "it has no keys at its top"),
-        },
+    match read_text(path).and_then(|text| parse(path, &text)) {
+        Err(problem) => draft.refuse_file(&place, problem),
+        Ok(Value::Object(root)) => take_table("", &root, draft),
+        Ok(Value::Null) => {} // an empty YAML file
+        Ok(_) => draft.refuse_file(&place, "it has no keys at its top".to_owned()),
     }
+}
+
+/// The file's text; a configuration is never as long as what must not be taken into memory.
+pub(super) fn read_text(path: &Path) -> Result<String, String> {
+    const LONGEST: u64 = 1 << 20;
+    let mut text = String::new();
+    let file = File::open(path).map_err(|error| format!("cannot read it: {error}"))?;
+    file.take(LONGEST + 1).read_to_string(&mut text).map_err(|error| format!("cannot read it: {error}"))?;
+    if text.len() as u64 > LONGEST {
+        return Err("it is longer than 1 MiB: is it the right file?".to_owned());
+    }
+    Ok(text)
 }
 
 fn parse(path: &Path, text: &str) -> Result<Value, String> {
     match path.extension().and_then(|extension| extension.to_str()) {
-        Some("toml") => toml::from_str(text).map_err(|error| error.to_string()),
-        Some("yaml" | "yml") => serde_saphyr::from_str(text).map_err(|error| error.to_string()),
+        Some("toml") => toml::from_str(text).map_err(|error| {
+            // Not the line itself: it may hold a secret.
+            let before = error.span().and_then(|span| text.get(..span.start)).unwrap_or_default();
+            format!("line {}: {}", before.matches('\n').count() + 1, harmless(error.message()))
+        }),
+        Some("yaml" | "yml") => serde_saphyr::from_str(text)
+            .map_err(|error| harmless(error.to_string().lines().next().unwrap_or_default())),
         _ => Err("name it .toml, .yaml or .yml, so that its format is known".to_owned()),
     }
 }

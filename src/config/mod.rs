@@ -345,7 +345,8 @@ impl Config {
         let slots = |listener: &Listener| listener.workers * slots_bytes(DEPTH, listener.max_length);
         let slots: usize = self.listeners.iter().map(slots).sum();
         // A worker that waits for room holds a closed batch beside the next one's buffer.
-        let batches = 2 * self.workers() + self.streams() + self.idle_buffers();
+        // Streams count twice: a reload may find the old ones waiting for answers.
+        let batches = 2 * self.workers() + 2 * self.streams() + self.idle_buffers();
         slots
             .saturating_add(self.buffer.max_bytes)
             .saturating_add(batches.saturating_mul(self.batch_buffer()))

@@ -6,7 +6,8 @@
 use super::{Sample, Snapshot, get};
 use crate::batch::Closed;
 use crate::books::{
-    Desk, Distribution, EndpointReport, EndpointState, Histogram, Holder, Shed, WorkerBooks, histogram,
+    Desk, Distribution, EndpointReport, EndpointState, Histogram, Holder, Shed, WorkerBooks,
+    histogram::{self, Scale},
 };
 use crate::parse::ParseError;
 
@@ -323,10 +324,10 @@ fn each_endpoint(snapshot: &Snapshot<'_>, value: impl Fn(&EndpointReport) -> f64
 
 fn over_workers(
     snapshot: &Snapshot<'_>,
-    bounds: &'static [f64],
+    scale: Scale,
     of: impl Fn(&WorkerBooks) -> &Histogram,
 ) -> Distribution {
-    let all = Histogram::new(bounds).read();
+    let all = Histogram::new(scale).read();
     snapshot.books.desks.iter().fold(all, |all, desk| all.merged(&of(&desk.books).read()))
 }
 

@@ -55,12 +55,11 @@ impl Reader<'_> {
         Some(*first)
     }
 
-    /// One blank or more.
+    /// One blank or tab, or more.
     pub(super) fn blanks(&mut self) -> Option<()> {
-        let rest = self.rest.trim_ascii_start();
-        let some = rest.len() < self.rest.len();
-        self.rest = rest;
-        some.then_some(())
+        self.one_of(b" \t")?;
+        while self.one_of(b" \t").is_some() {}
+        Some(())
     }
 
     /// A number of `least` to `most` digits; more may follow. At most nine.

@@ -52,6 +52,8 @@ pub struct Pipeline {
     groups: Vec<Group>,
     workers: Vec<JoinHandle<()>>,
     pushers: JoinSet<()>,
+    /// Those that a reload has retired, until the next one.
+    retired: JoinSet<()>,
     /// Tells the pushers in force that others take their place.
     retire: watch::Sender<bool>,
     watcher: tokio::task::JoinHandle<()>,
@@ -84,7 +86,7 @@ impl Pipeline {
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
-        Ok(Self { groups, workers, pushers, retire, watcher, shared, books, view })
+        Ok(Self { groups, workers, pushers, retired: JoinSet::new(), retire, watcher, shared, books, view })
     }
 
     /// The addresses that are listened on.
@@ -126,7 +128,10 @@ impl Pipeline {
             }
             queue.close();
         });
-        let all_settled = async { while self.pushers.join_next().await.is_some() {} };
+        let all_settled = async {
+            while self.pushers.join_next().await.is_some() {}
+            while self.retired.join_next().await.is_some() {}
+        };
         tokio::select! {
             () = all_settled => {}
             () = tokio::time::sleep(timeout) => warn!("the shutdown deadline passed"),
@@ -134,6 +139,7 @@ impl Pipeline {
         }
         self.shared.queue.abandon();
         self.pushers.shutdown().await;
+        self.retired.shutdown().await;
         // Only a VRL program can hold a worker up for longer than this; its events stay in the books as in memory.
         if tokio::time::timeout(STUCK, joining).await.is_err() {
             error!("a worker does not come back from its VRL program; ending without it");

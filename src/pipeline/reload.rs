@@ -13,7 +13,7 @@ use crate::logs;
 impl Pipeline {
     /// Puts the sections `parse`, `vector` and `log` in force. Batches that wait stay where they are, and those in
     /// flight end on the connections that they are on. What else has changed needs a restart, and is named.
-    pub fn apply(&mut self, new: Config) {
+    pub async fn apply(&mut self, new: Config) {
         let old = self.view.config();
         let changed = changed(&old, &new);
         let (live, waiting): (Vec<_>, Vec<_>) = changed.into_iter().partition(|path| is_live(path));
@@ -22,13 +22,8 @@ impl Pipeline {
         self.shared.parse.replace(config.parse.clone());
         // TLS files may have changed where no option has.
         if config.vector != old.vector || config.vector.endpoints.iter().any(|endpoint| endpoint.tls) {
-            let retired = std::mem::replace(
-                &mut self.retire,
-                start_pushers(&config, &self.shared.queue, &self.books, &mut self.pushers),
-            );
-            retired.send_replace(true);
+            self.replace_pushers(&config).await;
         }
-        while self.pushers.try_join_next().is_some() {} // those that were retired earlier
         self.view.set_config(config);
         let books = &self.books.reloads;
         books.applied.fetch_add(1, Relaxed);
@@ -37,6 +32,20 @@ impl Pipeline {
         if !waiting.is_empty() {
             warn!(keys = waiting.join(", "), "these changes need a restart; the old values stay in force");
         }
+    }
+
+    /// Starts others in the pushers' place, which end with what they have in flight. Those of the reload before are told to
+    /// let go, or a Vector that never answers would keep the batches of every generation in memory.
+    async fn replace_pushers(&mut self, config: &Config) {
+        while self.retired.try_join_next().is_some() {}
+        if !self.retired.is_empty() {
+            let in_flight = self.shared.queue.levels().in_flight.events;
+            self.books.push.possible_duplicates.fetch_add(in_flight, Relaxed);
+            self.retired.shutdown().await;
+        }
+        self.retired = std::mem::take(&mut self.pushers);
+        let new = start_pushers(config, &self.shared.queue, &self.books, &mut self.pushers);
+        std::mem::replace(&mut self.retire, new).send_replace(true);
     }
 
     /// Notes that a configuration was refused: the old one stays in force.

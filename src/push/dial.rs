@@ -103,11 +103,11 @@ pub(super) async fn speak(
         .await
         .map_err(DialError::Handshake)?;
     let broken = watch::Sender::new(false);
-    let signal = broken.clone();
+    let ended = Ended(broken.clone());
     tokio::spawn(async move {
         // The driver ends when the peer is gone or says goodbye; its streams learn the reason from their requests.
         driver.await.ok();
-        signal.send_replace(true);
+        drop(ended);
     });
     if let Some(heard) = heard {
         let heard = timeout(CONNECT_TIMEOUT, heard).await.map_err(|_| DialError::Timeout)?;
@@ -118,6 +118,15 @@ pub(super) async fn speak(
         })?;
     }
     Ok((sender, broken))
+}
+
+/// Tells a connection's streams that its driver has ended, even by a panic.
+struct Ended(watch::Sender<bool>);
+
+impl Drop for Ended {
+    fn drop(&mut self) {
+        self.0.send_replace(true);
+    }
 }
 
 /// Connects to one of the addresses behind the name, looked up anew each time. Different connections, and different

@@ -73,12 +73,10 @@ struct Target {
 /// abandoned, or when they are retired; dropping the set cancels them, and what they hold goes back to the queue.
 pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
     warn_of_what_is_not_verified(&context.vector);
-    let target = |endpoint: &Endpoint| Target {
-        endpoint: endpoint.clone(),
-        books: Arc::new(EndpointBooks::new(endpoint.to_string(), context.vector.connections)),
-    };
-    let targets: Vec<_> = context.vector.endpoints.iter().map(target).collect();
-    context.books.push.set_endpoints(targets.iter().map(|target| Arc::clone(&target.books)).collect());
+    let endpoints = &context.vector.endpoints;
+    let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
+    let books = context.books.push.set_endpoints(&names, context.vector.connections);
+    let targets = endpoints.iter().cloned().zip(books).map(|(endpoint, books)| Target { endpoint, books });
     for target in targets {
         for number in 0..context.vector.connections {
             tasks.spawn(supervise(target.clone(), number, context.clone()));

@@ -7,6 +7,7 @@ use hyper::client::conn::http2::SendRequest;
 use tonic::{Code, Status};
 
 use crate::config::Endpoint;
+use crate::text::harmless;
 
 pub(super) const PUSH_EVENTS: &str = "/vector.Vector/PushEvents";
 pub(super) const HEALTH_CHECK: &str = "/vector.Vector/HealthCheck";
@@ -99,7 +100,7 @@ pub(super) async fn call(
 fn acknowledged(status: Status, has_message: bool) -> Status {
     match status.code() {
         Code::Ok if !has_message => Status::internal("it says OK but has no message, so it is not Vector's"),
-        _ => status,
+        code => Status::new(code, harmless(status.message())),
     }
 }
 

@@ -158,6 +158,9 @@ impl Worker {
             }
             filler.count.received += 1;
             filler.count.received_bytes += datagram.payload.len() as u64;
+            if tracks_senders {
+                note_sender(&mut self.runs, &datagram);
+            }
             if datagram.truncated {
                 filler.count.shed(Shed::TooLong, 1);
                 continue;
@@ -170,8 +173,8 @@ impl Worker {
             (filler.received, filler.added) = (received, 0);
             let made = make(maker, &datagram, received, &mut filler);
             filler.count.note(&made, filler.added);
-            if tracks_senders {
-                note_sender(&mut self.runs, &datagram, &made);
+            if let Some(run) = self.runs.last_mut().filter(|_| made.error.is_some()) {
+                run.parse_failures += 1;
             }
         }
         if tracks_senders {
@@ -266,16 +269,14 @@ fn make(
 }
 
 /// Adds a datagram to the run of its sender: neighbours mostly have the same one.
-fn note_sender(runs: &mut Vec<Run>, datagram: &Datagram<'_>, made: &Made) {
+fn note_sender(runs: &mut Vec<Run>, datagram: &Datagram<'_>) {
     let (sender, bytes) = (datagram.peer.ip(), datagram.payload.len() as u64);
-    let parse_failures = u64::from(made.error.is_some());
     match runs.last_mut().filter(|run| run.sender == sender) {
         Some(run) => {
             run.messages += 1;
             run.bytes += bytes;
-            run.parse_failures += parse_failures;
         }
-        None => runs.push(Run { sender, messages: 1, bytes, parse_failures }),
+        None => runs.push(Run { sender, messages: 1, bytes, parse_failures: 0 }),
     }
 }
 

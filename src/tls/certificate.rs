@@ -7,8 +7,10 @@ use rustls::pki_types::CertificateDer;
 use x509_parser::extensions::GeneralName;
 use x509_parser::parse_x509_certificate;
 
-/// A peer chooses these texts: no more of one goes into a log line.
-const LONGEST: usize = 200;
+use crate::text::harmless;
+
+/// A certificate may have thousands of names: no more of them are kept.
+const MOST_NAMES: usize = 10;
 
 /// The parts of a certificate that a person wants to know.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -17,7 +19,7 @@ pub struct Certificate {
     pub subject: String,
     /// Who signed it.
     pub issuer: String,
-    /// The DNS names and addresses that it is for.
+    /// The first DNS names and addresses that it is for.
     pub names: Vec<String>,
     /// The last moment at which it is valid.
     pub expires: DateTime<Utc>,
@@ -32,7 +34,8 @@ impl Certificate {
         let validity = parsed.validity();
         let time = |time: x509_parser::time::ASN1Time| DateTime::from_timestamp(time.timestamp(), 0);
         let names = parsed.subject_alternative_name().ok().flatten();
-        let names = names.map(|names| names.value.general_names.iter().filter_map(name).collect());
+        let names =
+            names.map(|names| names.value.general_names.iter().filter_map(name).take(MOST_NAMES).collect());
         Some(Self {
             subject: harmless(&parsed.subject().to_string()),
             issuer: harmless(&parsed.issuer().to_string()),
@@ -57,10 +60,6 @@ fn name(name: &GeneralName<'_>) -> Option<String> {
         },
         _ => None,
     }
-}
-
-fn harmless(text: &str) -> String {
-    text.chars().take(LONGEST).map(|c| if c.is_control() { '?' } else { c }).collect()
 }
 
 #[cfg(test)]

@@ -121,3 +121,21 @@ fn a_taken_admin_port_is_an_error_only_where_it_was_asked_for() {
     assert!(!run.stderr().contains("admin port"));
     assert!(run.stop().status.success());
 }
+
+/// Connections that only sit there are few, and let go: datagrams and pushing need file descriptors too.
+#[test]
+fn idle_clients_do_not_use_up_the_process() {
+    let (listen, admin) = (free_udp(), free_tcp());
+    let run = run(listen, free_tcp(), admin, &[]);
+    let idle: Vec<_> = (0..200)
+        .map(|_| {
+            let mut stream = std::net::TcpStream::connect(admin).unwrap();
+            std::io::Write::write_all(&mut stream, b"GET /metr").unwrap();
+            stream
+        })
+        .collect();
+    wait_until("it answers all the same", || get(admin, "/livez").0 == 200);
+    assert!(run.open_files() < 120, "{}", run.open_files());
+    drop(idle);
+    run.stop();
+}

@@ -162,3 +162,47 @@ async fn endpoints_fields_and_the_log_level_change_while_vector_is_down() {
     assert_eq!(ended.json()["delivered"], 2);
     assert_eq!(ended.stderr.lines().count(), lines, "nothing below `error` is logged: {}", ended.stderr);
 }
+
+/// The formatter is replaced while HTTP/2 is at work, which opens spans at this level.
+#[tokio::test(flavor = "multi_thread")]
+async fn the_log_format_changes_under_load() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    let (listen, admin) = (free_udp(), free_tcp());
+    let vector = FakeVector::keeping(|_| false).await;
+    let write = |format: &str| {
+        let log = format!("log = {{ level = \"debug\", format = \"{format}\" }}");
+        std::fs::write(&file, configuration(vector.address, listen, &log)).unwrap();
+    };
+    write("text");
+    let run = start(&file, admin);
+    let load =
+        Process::start(&["load", &listen.to_string(), "--rate", "8000", "--seconds", "2", "--size", "200"]);
+    for format in ["json", "text"].repeat(5) {
+        write(format);
+        reload(&run, admin);
+        std::thread::sleep(Duration::from_millis(100));
+    }
+    let sent = load.end().json()["sent"].clone();
+    let ended = run.stop();
+    assert!(!ended.stderr.contains("panicked"), "{}", ended.stderr);
+    let books = ended.json();
+    assert_eq!((&books["received"], &books["delivered"]), (&sent, &sent), "{books}");
+}
+
+/// A configuration on a file system that hangs: a FIFO that nobody writes to.
+#[test]
+fn a_stop_does_not_wait_for_a_reload_that_hangs() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("c.toml");
+    let (listen, admin) = (free_udp(), free_tcp());
+    std::fs::write(&file, configuration(free_tcp(), listen, "shutdown.timeout_secs = 1")).unwrap();
+    let mut run = start(&file, admin);
+    std::fs::remove_file(&file).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
+    run.signal(Signal::HUP);
+    run.signal(Signal::HUP);
+    run.wait_for_log("still reading");
+    let ended = run.stop();
+    assert!(ended.status.success(), "{}", ended.stderr);
+}

@@ -101,7 +101,7 @@ impl ServerCertVerifier for Verifier {
 
 fn verify_dates(certificate: &Certificate, now: UnixTime) -> Result<(), CertificateError> {
     let time = |time: chrono::DateTime<chrono::Utc>| {
-        UnixTime::since_unix_epoch(std::time::Duration::from_secs(time.timestamp().unsigned_abs()))
+        UnixTime::since_unix_epoch(std::time::Duration::from_secs(time.timestamp().max(0).unsigned_abs()))
     };
     let (not_before, not_after) = (time(certificate.begins), time(certificate.expires));
     match now.as_secs() {

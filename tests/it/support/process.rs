@@ -116,6 +116,11 @@ impl Process {
         Path::new(&format!("/proc/{}", self.child.id())).exists()
     }
 
+    /// How many file descriptors it has.
+    pub fn open_files(&self) -> usize {
+        std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
+    }
+
     pub fn signal(&self, signal: Signal) {
         kill_process(Pid::from_raw(self.child.id() as i32).unwrap(), signal).unwrap();
     }
