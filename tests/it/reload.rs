@@ -201,6 +201,7 @@ fn a_stop_does_not_wait_for_a_reload_that_hangs() {
     std::fs::remove_file(&file).unwrap();
     assert!(std::process::Command::new("mkfifo").arg(&file).status().unwrap().success());
     run.signal(Signal::HUP);
+    std::thread::sleep(Duration::from_millis(500)); // two at once may be one
     run.signal(Signal::HUP);
     run.wait_for_log("still reading");
     let ended = run.stop();
