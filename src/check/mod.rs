@@ -10,6 +10,7 @@ mod configuration;
 mod cores;
 mod counters;
 mod dial;
+mod disk;
 mod endpoints;
 mod finding;
 mod holder;
@@ -34,6 +35,7 @@ pub const IDS: &[&str] = &[
     "config",
     "cores",
     "memory",
+    "data_dir",
     "nic",
     "nic_drops",
     "nic_queues",
@@ -79,6 +81,7 @@ fn host(config: &Config) -> io::Result<Vec<Finding>> {
         cores::judge(&cores::Facts::read(config, limits.cores)),
         memory::judge(&memory::Facts::read(config, buffers.bytes(), limits.memory)),
     ];
+    findings.extend(disk::Facts::read(config).as_ref().map(disk::judge));
     findings.extend(nic::judge(&interfaces, cores));
     findings.extend(counters::judge(&counters::Facts::read()));
     findings

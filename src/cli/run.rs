@@ -61,15 +61,20 @@ async fn run_until_signal(
     let mut closed = pin!(closed);
     // A file may take its time, as on a network that hangs: a stop does not wait for it.
     let mut loading: Option<JoinHandle<Result<Config, Failure>>> = None;
+    let mut again = false;
     let failure = loop {
         tokio::select! {
             ask = signals.next() => match ask {
                 Ask::Stop => break None,
-                Ask::Reload if loading.is_some() => tracing::warn!("a reload is still reading its files"),
+                Ask::Reload if loading.is_some() => {
+                    tracing::warn!("a reload is still reading its files; another follows it");
+                    again = true;
+                }
                 Ask::Reload => loading = Some(tokio::task::spawn_blocking(load.clone())),
             },
             loaded = loaded(&mut loading) => {
-                loading = None;
+                // The files may have changed since they were read.
+                loading = std::mem::take(&mut again).then(|| tokio::task::spawn_blocking(load.clone()));
                 match loaded {
                     Ok(config) => pipeline.apply(config).await,
                     Err(problem) => pipeline.refuse(&problem),
