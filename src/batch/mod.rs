@@ -7,7 +7,7 @@ mod open;
 mod pool;
 mod split;
 
-pub use open::{Limits, OpenBatch, made_of};
+pub use open::{Limits, OpenBatch, framed, made_of};
 pub use pool::Pool;
 
 use bytes::Bytes;

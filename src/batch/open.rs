@@ -144,9 +144,14 @@ impl OpenBatch {
 
 /// A batch of events that did not come as datagrams: `request` is an encoded `PushEventsRequest`.
 pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
-    let body = finish([&[0; PREFIX], request].concat());
+    let body = framed(request);
     let weight = body.len();
     Batch { body: body.into(), events, weight, received, closed: Closed::Age, ticket: None }
+}
+
+/// An uncompressed message behind gRPC's prefix: a request's body.
+pub fn framed(message: &[u8]) -> Vec<u8> {
+    finish([&[0; PREFIX], message].concat())
 }
 
 /// Writes gRPC's message prefix: uncompressed, and the length of what follows it.

@@ -41,7 +41,7 @@ struct Entry {
 
 impl Certificates {
     /// A certificate that expires within this time is warned of.
-    const SOON: TimeDelta = TimeDelta::days(14);
+    pub const SOON: TimeDelta = TimeDelta::days(14);
     /// Every connection sees the certificate; a person need not read of it that often.
     const AGAIN: TimeDelta = TimeDelta::hours(1);
 

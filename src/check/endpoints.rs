@@ -2,11 +2,12 @@
 
 use std::net::{IpAddr, SocketAddr};
 
-use chrono::{DateTime, TimeDelta, Utc};
+use chrono::{DateTime, Utc};
 use tonic::Code;
 
 use super::dial::{Answer, Facts};
 use super::finding::Finding;
+use crate::books::Certificates;
 use crate::config::Endpoint;
 use crate::push::Health;
 use crate::tls::shown_time;
@@ -71,7 +72,7 @@ fn tls(facts: &Facts, now: DateTime<Utc>) -> Option<Finding> {
         .map(|(whose, c)| format!("{whose} certificate {} until {}", c.subject, shown_time(c.expires)));
     let shown: Vec<_> = seen.protocol.clone().into_iter().chain(shown).collect();
     let soon: Vec<_> =
-        known().filter(|(_, c)| c.expires < now + TimeDelta::days(14)).map(|(whose, _)| whose).collect();
+        known().filter(|(_, c)| c.expires < now + Certificates::SOON).map(|(whose, _)| whose).collect();
     Some(match soon.is_empty() {
         true => finding(shown.join(", "), "both sides agree"),
         false => {

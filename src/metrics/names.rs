@@ -10,6 +10,7 @@ use crate::books::{
     histogram::{self, Scale},
 };
 use crate::parse::ParseError;
+use crate::spool::Spool;
 
 /// A counter only grows; a gauge goes up and down; a histogram counts by size.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -175,19 +176,19 @@ pub const METRICS: &[Metric] = &[
         one(s.levels.in_flight.events as f64)
     }),
     gauge("sluicegate_spool_events", "Events that wait on disk", &[], |s| {
-        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.level().events as f64))
+        of_spool(s, |spool| spool.level().events)
     }),
     gauge("sluicegate_spool_bytes", "Disk that batches take", &[], |s| {
-        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.level().bytes as f64))
+        of_spool(s, |spool| spool.level().bytes)
     }),
     gauge("sluicegate_spool_limit_bytes", "Disk that batches may take (buffer.max_disk_bytes)", &[], |s| {
-        one(s.books.spool.as_ref().map_or(0.0, |spool| spool.max_bytes() as f64))
+        of_spool(s, |spool| spool.max_bytes())
     }),
     counter(
         "sluicegate_spool_recovered_events_total",
         "Events that an earlier process left on disk",
         &[],
-        |s| one(s.books.spool.as_ref().map_or(0.0, |spool| spool.recovered() as f64)),
+        |s| of_spool(s, |spool| spool.recovered()),
     ),
     counter("sluicegate_shed_events_total", "Events given up on purpose, by reason", &["reason"], shed),
     gauge(
@@ -301,6 +302,11 @@ pub const METRICS: &[Metric] = &[
 
 fn one(value: f64) -> Vec<Sample> {
     vec![(Vec::new(), value)]
+}
+
+/// A figure of the spool; 0 where there is none.
+fn of_spool(snapshot: &Snapshot<'_>, figure: impl Fn(&Spool) -> u64) -> Vec<Sample> {
+    one(snapshot.books.spool.as_ref().map_or(0, |spool| figure(spool)) as f64)
 }
 
 fn sum(snapshot: &Snapshot<'_>, of: impl Fn(&crate::books::Count) -> u64) -> f64 {

@@ -11,7 +11,7 @@ use super::dial::{DialError, speak};
 use super::request::{self, HEALTH_CHECK, PUSH_EVENTS, Template};
 use super::stream::with_causes;
 use super::tls::Seen;
-use crate::batch::PREFIX;
+use crate::batch::{PREFIX, framed};
 use crate::config::{Endpoint, Tls};
 use crate::proto::vector::{HealthCheckResponse, PushEventsRequest, ServingStatus};
 
@@ -76,11 +76,8 @@ impl Probe {
 
     async fn call(&mut self, path: &str, message: &[u8]) -> Result<(Status, Vec<u8>), String> {
         let template = Template::new(&self.endpoint, path).map_err(|error| error.to_string())?;
-        let length = u32::try_from(message.len()).map_err(|_| "the message is too long".to_owned())?;
-        let mut body = Vec::with_capacity(PREFIX + message.len());
-        body.push(0); // not compressed
-        body.extend(length.to_be_bytes());
-        body.extend(message);
-        request::call(&mut self.sender, &template, body.into()).await.map_err(|error| with_causes(&error))
+        request::call(&mut self.sender, &template, framed(message).into())
+            .await
+            .map_err(|error| with_causes(&error))
     }
 }

@@ -104,15 +104,16 @@ impl Segment {
 
     /// The first place at or behind `at` where a header is, with its whole body behind it.
     fn find(&self, mut at: u64) -> io::Result<Option<(u64, Header)>> {
-        let mut window = vec![0; WINDOW];
+        let mut window = Vec::new(); // needed only where something is damaged
         while at + HEADER as u64 <= self.end {
             if let Some(header) = self.header_at(at)? {
                 return Ok(Some((at, header)));
             }
             // Damaged here: the next place where the magic is.
             let length = (self.end - at - 1).min(WINDOW as u64) as usize;
-            self.file.read_exact_at(&mut window[..length], at + 1)?;
-            at += 1 + match memchr::memmem::find(&window[..length], &MAGIC) {
+            window.resize(length, 0);
+            self.file.read_exact_at(&mut window, at + 1)?;
+            at += 1 + match memchr::memmem::find(&window, &MAGIC) {
                 Some(found) => found as u64,
                 None if length < WINDOW => return Ok(None),
                 None => (length - MAGIC.len()) as u64,

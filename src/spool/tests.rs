@@ -31,6 +31,17 @@ fn numbers(spool: &Spool) -> Vec<u64> {
         .collect()
 }
 
+/// A file of three records of 50 bytes, and what is in it.
+fn three_records() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
+    let directory = tempfile::tempdir().unwrap();
+    let spool = open(directory.path());
+    (0..3).for_each(|number| spool.append(&batch(number, 50)).unwrap());
+    drop(spool);
+    let file = directory.path().join(format!("{:020}.spool", 0));
+    let whole = fs::read(&file).unwrap();
+    (directory, file, whole)
+}
+
 #[test]
 fn batches_come_back_in_order_and_files_go_when_all_is_settled() {
     let directory = tempfile::tempdir().unwrap();
@@ -104,12 +115,7 @@ fn a_second_process_is_refused_and_a_file_in_the_way_is_said() {
 
 #[test]
 fn a_torn_end_loses_no_record_before_it() {
-    let directory = tempfile::tempdir().unwrap();
-    let spool = open(directory.path());
-    (0..3).for_each(|number| spool.append(&batch(number, 50)).unwrap());
-    drop(spool);
-    let file = directory.path().join(format!("{:020}.spool", 0));
-    let whole = fs::read(&file).unwrap();
+    let (directory, file, whole) = three_records();
     for length in 0..whole.len() {
         fs::write(&file, &whole[..length]).unwrap();
         let spool = open(directory.path());
@@ -121,12 +127,7 @@ fn a_torn_end_loses_no_record_before_it() {
 
 #[test]
 fn a_damaged_byte_anywhere_costs_its_record_only() {
-    let directory = tempfile::tempdir().unwrap();
-    let spool = open(directory.path());
-    (0..3).for_each(|number| spool.append(&batch(number, 50)).unwrap());
-    drop(spool);
-    let file = directory.path().join(format!("{:020}.spool", 0));
-    let whole = fs::read(&file).unwrap();
+    let (directory, file, whole) = three_records();
     for at in 0..whole.len() {
         for flip in [0x01, 0x80, 0xFF] {
             let mut damaged = whole.clone();
