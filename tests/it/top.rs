@@ -130,9 +130,14 @@ fn in_a_terminal_it_follows_resizes_and_a_restart_and_leaves_no_trace() {
         "size 100 300",
         "see Top senders by bytes",
         "size 24 80",
-        // A key that comes with a resize may wait in the terminal for the next one.
-        "see s senders by bytes",
-        "key s",
+        // A key that comes with a resize is read at once.
+        "both s 24 79",
+        "see Top senders by bytes",
+        "both s 24 80",
+        "see Top senders by parse failures",
+        "both s 24 79",
+        "see Top senders by messages",
+        "both s 24 80",
         "see Top senders by bytes",
         "key p",
         "see PAUSED",

@@ -3,6 +3,7 @@
     see TEXT        wait until the screen, drawn anew, has TEXT
     size ROWS COLS  resize
     key KEY         type
+    both KEY ROWS COLS  type and resize at once
     tell WORD       say WORD on stderr
     signal N        send a signal
     end CODE        wait for the end with this code, and for a terminal that is as it was before
@@ -85,6 +86,11 @@ for step in steps:
         read(0.2)
     elif word == "key":
         os.write(master, rest.encode())
+    elif word == "both":
+        key, rows, columns = rest.split()
+        read(0.2)
+        os.write(master, key.encode())
+        resize(int(rows), int(columns))
     elif word == "tell":
         print(rest, file=sys.stderr, flush=True)
     elif word == "signal":
