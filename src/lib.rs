@@ -9,7 +9,7 @@
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
-//! they all count, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
+//! they all count, [`dead_letter`] what becomes of what Vector never takes, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
 //! two ends that `demo` and the tests need; [`tls`] reads certificates for both.
 
 pub mod socket;
@@ -28,6 +28,8 @@ pub mod queue;
 pub mod spool;
 
 pub mod push;
+
+pub mod dead_letter;
 
 pub mod admin;
 pub mod bench;

@@ -9,6 +9,7 @@ mod split;
 
 pub use open::{Limits, OpenBatch, framed, made_of};
 pub use pool::Pool;
+pub use split::events_in;
 
 use bytes::Bytes;
 

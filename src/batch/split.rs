@@ -1,4 +1,4 @@
-//! Halving a batch that a receiver found too large.
+//! A batch taken apart: into halves, or into its events.
 
 use super::{Batch, PREFIX, open};
 use crate::encode::wire::{FIELD_1, take_varint};
@@ -12,7 +12,7 @@ impl Batch {
         let first = self.events / 2;
         let mut rest = &self.body[PREFIX..];
         for _ in 0..first {
-            rest = after_event(rest)?;
+            rest = take_event(rest)?.1;
         }
         let middle = self.body.len() - rest.len();
         let half = |range: &[u8], events| {
@@ -25,11 +25,21 @@ impl Batch {
     }
 }
 
-/// What follows the first `events` field of a `PushEventsRequest`.
-fn after_event(bytes: &[u8]) -> Option<&[u8]> {
+/// The events of a request's body, each as it is on the wire: an `EventWrapper`.
+pub fn events_in(body: &[u8]) -> impl Iterator<Item = &[u8]> {
+    let mut rest = body.get(PREFIX..).unwrap_or_default();
+    std::iter::from_fn(move || {
+        let (event, after) = take_event(rest)?;
+        rest = after;
+        Some(event)
+    })
+}
+
+/// The first event of a `PushEventsRequest`, and what follows it.
+fn take_event(bytes: &[u8]) -> Option<(&[u8], &[u8])> {
     let (&FIELD_1, rest) = bytes.split_first()? else { return None };
     let (length, rest) = take_varint(rest)?;
-    rest.get(usize::try_from(length).ok()?..)
+    rest.split_at_checked(usize::try_from(length).ok()?)
 }
 
 #[cfg(test)]
@@ -74,6 +84,9 @@ mod tests {
             let (left, right) = whole.halves().unwrap();
             assert!(left.events.abs_diff(right.events) <= 1);
             assert_eq!([events(&left), events(&right)].concat(), events(&whole));
+            let each: Vec<_> =
+                events_in(&whole.body).map(|event| EventWrapper::decode(event).unwrap()).collect();
+            assert_eq!(each, events(&whole));
         }
         assert!(batch(1).halves().is_none());
     }

@@ -6,12 +6,14 @@
 mod certificates;
 mod endpoint;
 pub mod histogram;
+mod rejected;
 mod report;
 mod senders;
 
 pub use certificates::{Certificates, Holder};
 pub use endpoint::{EndpointBooks, EndpointReport, EndpointState};
 pub use histogram::{Distribution, Histogram};
+pub use rejected::{DeadLetterBooks, Rejected};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 pub use senders::{Heavy, Run, Senders, Top};
 
@@ -213,8 +215,10 @@ impl WorkerBooks {
 pub struct PushBooks {
     /// Events acknowledged.
     pub delivered: AtomicU64,
-    /// Events refused for good.
-    pub rejected: AtomicU64,
+    /// Events refused for good, by [`Rejected`].
+    pub rejected: [AtomicU64; Rejected::ALL.len()],
+    /// What became of them then.
+    pub dead_letters: Arc<DeadLetterBooks>,
     /// Requests acknowledged.
     pub requests: AtomicU64,
     /// Requests that failed and were tried again, whole or in halves.
@@ -234,7 +238,8 @@ impl Default for PushBooks {
     fn default() -> Self {
         Self {
             delivered: AtomicU64::default(),
-            rejected: AtomicU64::default(),
+            rejected: Default::default(),
+            dead_letters: Arc::default(),
             requests: AtomicU64::default(),
             retries: AtomicU64::default(),
             possible_duplicates: AtomicU64::default(),

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
 use rustix::time::{ClockId, clock_gettime};
 use serde::Serialize;
 
-use super::{Books, Count, Distribution, EndpointReport, Shed};
+use super::{Books, Count, Distribution, EndpointReport, Rejected, Shed};
 use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::ParseError;
@@ -43,6 +43,12 @@ pub struct Report {
     pub extra: u64,
     /// `parse_failures` by reason.
     pub parse_failures_by_reason: BTreeMap<&'static str, u64>,
+    /// `rejected` by reason.
+    pub rejected_by_reason: BTreeMap<&'static str, u64>,
+    /// Rejected events that are in the dead-letter file.
+    pub dead_lettered: u64,
+    /// Rejected events that should be there and are not: it was full, or could not be written.
+    pub dead_letters_lost: u64,
     /// `shed` by reason.
     pub shed_by_reason: BTreeMap<&'static str, u64>,
     /// Batches closed.
@@ -109,6 +115,8 @@ impl Books {
         let sum = |of: &dyn Fn(&Count) -> u64| counts.iter().map(of).sum::<u64>();
         let shed = |why: Shed| sum(&|c| c.shed[why as usize]) + self.shed_elsewhere(why);
         let shed_by_reason: BTreeMap<_, _> = Shed::ALL.map(|why| (why.reason(), shed(why))).into();
+        let rejected_by_reason: BTreeMap<_, _> =
+            Rejected::ALL.map(|why| (why.reason(), get(&self.push.rejected[why as usize]))).into();
         let parse_failures_by_reason: BTreeMap<_, _> =
             ParseError::ALL.map(|why| (why.reason(), sum(&|c| c.parse_failures[why as usize]))).into();
         let batches_by_reason: BTreeMap<_, _> =
@@ -117,7 +125,7 @@ impl Books {
         Report {
             received,
             delivered: get(&self.push.delivered),
-            rejected: get(&self.push.rejected),
+            rejected: rejected_by_reason.values().sum(),
             shed: shed_by_reason.values().sum(),
             spooled: self.spool.as_ref().map_or(0, |spool| spool.level().events),
             recovered: self.spool.as_ref().map_or(0, |spool| spool.recovered()),
@@ -129,6 +137,9 @@ impl Books {
             empty: sum(&|c| c.empty),
             extra: sum(&|c| c.extra) + get(&self.self_metrics),
             parse_failures_by_reason,
+            rejected_by_reason,
+            dead_lettered: get(&self.push.dead_letters.written),
+            dead_letters_lost: self.push.dead_letters.lost().iter().map(|(_, events)| get(events)).sum(),
             shed_by_reason,
             batches: batches_by_reason.values().sum(),
             batches_by_reason,

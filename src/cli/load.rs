@@ -32,9 +32,12 @@ pub(super) struct Args {
     /// Makes the messages' text, and marks the run [default: random]
     #[arg(long, value_name = "N")]
     seed: Option<u64>,
-    /// Send the lines of this file, over and over, instead of numbered messages
+    /// Send the lines of this file, over and over, instead of numbered messages; a dead-letter file's as they came
     #[arg(long, value_name = "FILE")]
     corpus: Option<PathBuf>,
+    /// Send each line of the corpus once
+    #[arg(long, requires = "corpus", conflicts_with_all = ["seconds", "count"])]
+    once: bool,
     /// Give the kernel each datagram by itself (no UDP_SEGMENT)
     #[arg(long)]
     no_segment: bool,
@@ -55,15 +58,17 @@ impl Args {
         };
         let corpus =
             self.corpus.as_ref().map(|path| Corpus::read(path).map_err(|error| unreadable(path, error)));
+        let corpus = corpus.transpose()?;
         let elapsed = Until::Elapsed(self.seconds.unwrap_or(Duration::from_secs(10)));
+        let once = corpus.as_ref().filter(|_| self.once).map(Corpus::messages);
         let load = Load {
             target: resolve(&self.address)?,
             rate: self.rate,
-            until: self.count.map_or(elapsed, Until::Count),
+            until: self.count.or(once).map_or(elapsed, Until::Count),
             size: self.size,
             flows: self.flows,
             seed: self.seed.unwrap_or_else(|| fastrand::u64(..)),
-            corpus: corpus.transpose()?,
+            corpus,
             segment: !self.no_segment,
         };
         load.checked().map_err(Failure::usage)

@@ -20,6 +20,7 @@ use std::path::PathBuf;
 use std::thread::available_parallelism;
 use std::time::Duration;
 
+use crate::dead_letter;
 use crate::encode::MAX_EVENT_OVERHEAD;
 use crate::parse::Options;
 use crate::receive::DEPTH;
@@ -48,6 +49,8 @@ pub struct Config {
     pub buffer: Buffer,
     /// Where to push.
     pub vector: Vector,
+    /// Where events go that Vector refuses for good.
+    pub dead_letter: DeadLetter,
     /// Where metrics, health and state are served.
     pub admin: Admin,
     /// How long a stop may take.
@@ -201,6 +204,21 @@ pub struct Vector {
     pub tls: Tls,
 }
 
+/// The file of events that Vector refuses for good.
+#[derive(Debug, Clone, PartialEq, Eq)]
+pub struct DeadLetter {
+    /// Where it is; none where they are only counted.
+    pub path: Option<PathBuf>,
+    /// Its largest size, bytes.
+    pub max_bytes: usize,
+}
+
+impl Default for DeadLetter {
+    fn default() -> Self {
+        Self { path: None, max_bytes: 64 << 20 }
+    }
+}
+
 /// TLS to Vector; the names are Vector's. Files are read anew for each connection.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Tls {
@@ -245,6 +263,7 @@ impl Default for Config {
             batch: Batch::default(),
             buffer: Buffer::default(),
             vector: Vector::default(),
+            dead_letter: DeadLetter::default(),
             admin: Admin::default(),
             shutdown_timeout: Duration::from_secs(30),
             log: Log::default(),
@@ -345,8 +364,9 @@ impl Config {
         let slots = |listener: &Listener| listener.workers * slots_bytes(DEPTH, listener.max_length);
         let slots: usize = self.listeners.iter().map(slots).sum();
         // A worker that waits for room holds a closed batch beside the next one's buffer.
+        let letters = if self.dead_letter.path.is_some() { dead_letter::WAITING } else { 0 };
         // Streams count twice: a reload may find the old ones waiting for answers.
-        let batches = 2 * self.workers() + 2 * self.streams() + self.idle_buffers();
+        let batches = 2 * self.workers() + 2 * self.streams() + self.idle_buffers() + letters;
         slots
             .saturating_add(self.buffer.max_bytes)
             .saturating_add(batches.saturating_mul(self.batch_buffer()))

@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use super::{Load, Marker};
 use crate::config::MAX_DATAGRAM;
+use crate::dead_letter::replayed;
 
 /// The smallest numbered message, bytes: its mark.
 pub const MIN_SIZE: usize = Marker::LENGTH;
@@ -17,19 +18,25 @@ const HEADER: &str = "<134>1 2026-01-01T00:00:00.000Z fw-01 traffic 4711 - - ";
 /// Numbered messages that are prepared at once: what one send can carry.
 const ROW: usize = 64;
 
-/// Messages from a file, one a line.
+/// Messages from a file, one a line; a line of a dead-letter file stands for its datagram.
 #[derive(Debug, Clone)]
 pub struct Corpus(Arc<[Box<[u8]>]>);
 
 impl Corpus {
+    /// How many there are.
+    pub fn messages(&self) -> u64 {
+        self.0.len() as u64
+    }
+
     /// Reads a file.
     ///
     /// # Errors
     /// When it cannot be read, or has no line that fits a datagram.
     pub fn read(path: &Path) -> io::Result<Self> {
         let bytes = std::fs::read(path)?;
-        let fits = |line: &&[u8]| !line.is_empty() && line.len() <= MAX_DATAGRAM;
-        let lines: Arc<[_]> = bytes.split(|byte| *byte == b'\n').filter(fits).map(Box::from).collect();
+        let fits = |line: &Vec<u8>| !line.is_empty() && line.len() <= MAX_DATAGRAM;
+        let lines = bytes.split(|byte| *byte == b'\n').filter_map(replayed).filter(fits);
+        let lines: Arc<[_]> = lines.map(Vec::into_boxed_slice).collect();
         match lines.is_empty() {
             true => Err(io::Error::new(io::ErrorKind::InvalidData, "it has no line that fits a datagram")),
             false => Ok(Self(lines)),

@@ -6,7 +6,7 @@
 use super::{Sample, Snapshot, get};
 use crate::batch::Closed;
 use crate::books::{
-    Desk, Distribution, EndpointReport, EndpointState, Histogram, Holder, Shed, WorkerBooks,
+    Desk, Distribution, EndpointReport, EndpointState, Histogram, Holder, Rejected, Shed, WorkerBooks,
     histogram::{self, Scale},
 };
 use crate::parse::ParseError;
@@ -200,9 +200,28 @@ pub const METRICS: &[Metric] = &[
     counter("sluicegate_push_delivered_events_total", "Events acknowledged by Vector", &[], |s| {
         one(get(&s.books.push.delivered))
     }),
-    counter("sluicegate_push_rejected_events_total", "Events refused by Vector for good", &[], |s| {
-        one(get(&s.books.push.rejected))
-    }),
+    counter(
+        "sluicegate_push_rejected_events_total",
+        "Events refused by Vector for good, by reason",
+        &["reason"],
+        |s| {
+            Rejected::ALL
+                .map(|why| (vec![why.reason().to_owned()], get(&s.books.push.rejected[why as usize])))
+                .into()
+        },
+    ),
+    counter(
+        "sluicegate_push_dead_lettered_events_total",
+        "Rejected events that are in the dead-letter file",
+        &[],
+        |s| one(get(&s.books.push.dead_letters.written)),
+    ),
+    counter(
+        "sluicegate_push_dead_letters_lost_events_total",
+        "Rejected events that are not in the dead-letter file: it was full, could not be written, or was too slow",
+        &["reason"],
+        |s| s.books.push.dead_letters.lost().map(|(why, events)| (vec![why.to_owned()], get(events))).into(),
+    ),
     counter("sluicegate_push_requests_total", "Requests acknowledged", &[], |s| {
         one(get(&s.books.push.requests))
     }),

@@ -5,6 +5,7 @@ mod start;
 
 use std::io;
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::thread::JoinHandle;
@@ -16,6 +17,7 @@ use tracing::{error, info, warn};
 
 use crate::books::{Books, Report};
 use crate::config::Config;
+use crate::dead_letter::{DeadLetters, Writing};
 use crate::live::Live;
 use crate::queue::Queue;
 use crate::receive::{BindError, Group, Stop};
@@ -41,6 +43,14 @@ pub enum StartError {
     /// The directory for what overflows cannot be used.
     #[error(transparent)]
     Spool(#[from] spool::OpenError),
+    /// The dead-letter file cannot be opened.
+    #[error("cannot open {} (dead_letter.path): {error}; name a file that may be written, in a directory that is there", path.display())]
+    DeadLetter {
+        /// The file.
+        path: PathBuf,
+        /// The kernel's reason.
+        error: io::Error,
+    },
     /// The machine refused a thread or a file descriptor.
     #[error("cannot start: {0}")]
     Machine(#[from] io::Error),
@@ -56,6 +66,8 @@ pub struct Pipeline {
     retired: JoinSet<()>,
     /// Tells the pushers in force that others take their place.
     retire: watch::Sender<bool>,
+    dead_letters: DeadLetters,
+    writing: Writing,
     watcher: tokio::task::JoinHandle<()>,
     shared: Shared,
     books: Arc<Books>,
@@ -72,6 +84,7 @@ impl Pipeline {
         let desks = start::desks(&groups, config.admin.top_senders);
         let spool = start::open_spool(config)?;
         let books = Arc::new(Books { desks, spool: spool.clone(), ..Books::default() });
+        let (dead_letters, writing) = start::open_dead_letters(config, &books)?;
         start::announce(config);
 
         let shared = Shared {
@@ -81,12 +94,25 @@ impl Pipeline {
             broken: Arc::new(Notify::new()),
         };
         let mut pushers = JoinSet::new();
-        let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
+        let retire = start::start_pushers(config, &shared.queue, &books, &dead_letters, &mut pushers);
         start::start_refilling(&shared.queue)?;
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
-        Ok(Self { groups, workers, pushers, retired: JoinSet::new(), retire, watcher, shared, books, view })
+        let retired = JoinSet::new();
+        Ok(Self {
+            groups,
+            workers,
+            pushers,
+            retired,
+            retire,
+            dead_letters,
+            writing,
+            watcher,
+            shared,
+            books,
+            view,
+        })
     }
 
     /// The addresses that are listened on.
@@ -146,7 +172,11 @@ impl Pipeline {
         }
         self.watcher.abort();
         self.count_leftovers();
-        self.report()
+        drop(self.dead_letters);
+        if !self.writing.end(STUCK).await {
+            error!("the dead-letter file's disk hangs; ending without its last lines");
+        }
+        self.view.report()
     }
 
     fn count_leftovers(&self) {

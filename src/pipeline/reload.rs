@@ -44,7 +44,8 @@ impl Pipeline {
             self.retired.shutdown().await;
         }
         self.retired = std::mem::take(&mut self.pushers);
-        let new = start_pushers(config, &self.shared.queue, &self.books, &mut self.pushers);
+        let new =
+            start_pushers(config, &self.shared.queue, &self.books, &self.dead_letters, &mut self.pushers);
         std::mem::replace(&mut self.retire, new).send_replace(true);
     }
 

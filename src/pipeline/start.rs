@@ -8,9 +8,11 @@ use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing::info;
 
+use super::StartError;
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
 use crate::config::{Batch, Config, Listener, WhenFull};
+use crate::dead_letter::{DeadLetters, Writing};
 use crate::live::Live;
 use crate::parse;
 use crate::push;
@@ -66,11 +68,24 @@ pub(super) fn announce(config: &Config) {
     );
 }
 
+/// Opens the dead-letter file, where one is configured.
+pub(super) fn open_dead_letters(
+    config: &Config,
+    books: &Books,
+) -> Result<(DeadLetters, Writing), StartError> {
+    let counts = Arc::clone(&books.push.dead_letters);
+    DeadLetters::start(&config.dead_letter, counts).map_err(|error| StartError::DeadLetter {
+        path: config.dead_letter.path.clone().unwrap_or_default(),
+        error,
+    })
+}
+
 /// Starts the pushers of a configuration among `tasks`; they end once what this returns says true.
 pub(super) fn start_pushers(
     config: &Config,
     queue: &Arc<Queue>,
     books: &Arc<Books>,
+    dead_letters: &DeadLetters,
     tasks: &mut JoinSet<()>,
 ) -> watch::Sender<bool> {
     let retire = watch::Sender::new(false);
@@ -78,6 +93,7 @@ pub(super) fn start_pushers(
         vector: Arc::new(config.vector.clone()),
         queue: Arc::clone(queue),
         books: Arc::clone(books),
+        dead_letters: dead_letters.clone(),
         retired: retire.subscribe(),
     };
     push::start(&context, tasks);

@@ -19,7 +19,7 @@ pub use dial::{DialError, inspect};
 pub use probe::{Health, Probe};
 pub use tls::Seen;
 pub(crate) use tls::{server_name, system_roots};
-pub use verdict::{Verdict, verdict};
+pub use verdict::{Verdict, status_name, verdict};
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
@@ -33,6 +33,7 @@ use tracing::{error, warn};
 
 use crate::books::{Books, EndpointBooks};
 use crate::config::{Endpoint, Vector};
+use crate::dead_letter::DeadLetters;
 use crate::queue::Queue;
 
 /// A bug that strikes at once must not fill the log.
@@ -47,6 +48,8 @@ pub struct Context {
     pub queue: Arc<Queue>,
     /// Where outcomes are counted.
     pub books: Arc<Books>,
+    /// Where rejected batches go.
+    pub dead_letters: DeadLetters,
     /// True once others push in these ones' place.
     pub retired: watch::Receiver<bool>,
 }

@@ -11,7 +11,9 @@ use super::dial::Connection;
 use super::request::{self, is_stream_reset};
 use super::verdict::{Verdict, verdict};
 use super::{Backoff, Context, Target};
+use crate::books::Rejected;
 use crate::datagram::Timestamp;
+use crate::dead_letter::Letter;
 use crate::logs::Occasionally;
 use crate::queue::Lease;
 
@@ -70,7 +72,7 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
         let Some(lease) = lease else { return End::Finished };
         let begun = Instant::now();
         let act = match stream.push(&mut connection, &lease).await {
-            Ok(status) => stream.act_on(&status, lease, begun.elapsed()),
+            Ok(status) => stream.act_on(&status, lease, begun.elapsed()).await,
             Err(failure) => {
                 connection.broken.send_if_modified(|broken| {
                     *broken |= stream.give_up(failure, lease);
@@ -113,7 +115,7 @@ impl Stream {
     }
 
     /// Carries out the verdict on an answer.
-    fn act_on(&self, status: &Status, lease: Lease, latency: Duration) -> Act {
+    async fn act_on(&self, status: &Status, lease: Lease, latency: Duration) -> Act {
         let push = &self.context.books.push;
         if status.code() != Code::Ok {
             self.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
@@ -129,7 +131,7 @@ impl Stream {
             }
             Verdict::Rejected => {
                 self.complain(status, "Vector refused a batch for good");
-                settle(lease, &push.rejected);
+                self.reject(lease, Rejected::DataLoss, status).await;
                 return Act::Go;
             }
             Verdict::Split => match lease.split() {
@@ -140,7 +142,7 @@ impl Stream {
                 }
                 Err(single) if is_about_size(status) => {
                     self.complain(status, "a single event is too large for Vector");
-                    settle(single, &push.rejected);
+                    self.reject(single, Rejected::TooLarge, status).await;
                     return Act::Go;
                 }
                 // It is not the size, then: the receiver is overloaded and says so with the same status.
@@ -153,6 +155,20 @@ impl Stream {
             Verdict::Retry => self.retry(status, lease),
         }
         Act::Pause
+    }
+
+    /// Ends a batch that Vector will never take.
+    async fn reject(&self, lease: Lease, reason: Rejected, status: &Status) {
+        let letter = Letter {
+            time: Timestamp::now(),
+            reason,
+            code: Some(status.code()),
+            message: status.message().to_owned(),
+            body: lease.batch().body.clone(),
+            events: lease.batch().events,
+        };
+        self.context.dead_letters.post(letter).await;
+        settle(lease, &self.context.books.push.rejected[reason as usize]);
     }
 
     fn retry(&self, status: &Status, lease: Lease) {

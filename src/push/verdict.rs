@@ -42,6 +42,18 @@ pub fn verdict(code: Code) -> Verdict {
     }
 }
 
+/// A status as gRPC writes it, such as `DATA_LOSS`.
+pub fn status_name(code: Code) -> String {
+    let mut name = String::new();
+    for letter in format!("{code:?}").chars() {
+        if letter.is_uppercase() && !name.is_empty() {
+            name.push('_');
+        }
+        name.push(letter.to_ascii_uppercase());
+    }
+    name
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

@@ -9,6 +9,7 @@ mod against_vrl;
 mod check;
 mod cli;
 mod configuration;
+mod dead_letters;
 mod documents;
 mod events;
 mod faults;

@@ -1,8 +1,8 @@
-//! Where and how to push.
+//! Where and how to push, and what becomes of what is refused.
 
 use serde_json::json;
 
-use super::values::{file, integer, shown_file, shown_time, switch, text, texts, time};
+use super::values::{file, integer, shown_file, shown_size, shown_time, size, switch, text, texts, time};
 use super::{Key, Kind};
 
 pub(super) const KEYS: &[Key] = &[
@@ -98,5 +98,21 @@ pub(super) const KEYS: &[Key] = &[
         help: "Whether its name is looked at; with false, any certificate of the CA will do",
         set: |draft, value| switch(value).map(|verify| draft.config.vector.tls.verify_hostname = verify),
         show: |config, _| json!(config.vector.tls.verify_hostname),
+    },
+    Key {
+        path: "dead_letter.path",
+        flag: "dead-letter-path",
+        kind: Kind::Text("FILE"),
+        help: "File for events that Vector refuses for good, a JSON line each; empty only counts them",
+        set: |draft, value| file(value).map(|path| draft.config.dead_letter.path = path),
+        show: |config, _| shown_file(config.dead_letter.path.as_deref()),
+    },
+    Key {
+        path: "dead_letter.max_bytes",
+        flag: "dead-letter-max-bytes",
+        kind: Kind::Size,
+        help: "Largest size of that file; when it is full, such events are only counted",
+        set: |draft, value| size(value).map(|n| draft.config.dead_letter.max_bytes = n),
+        show: |config, _| shown_size(config.dead_letter.max_bytes),
     },
 ];

@@ -17,8 +17,8 @@ use tokio::net::{TcpListener, TcpStream};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status};
 
-/// What to answer to a request, by its number and how many events it has.
-pub type Answer = dyn Fn(u64, usize) -> Code + Send + Sync;
+/// What to answer to a request, by its number and its events.
+pub type Answer = dyn Fn(u64, &[EventWrapper]) -> Code + Send + Sync;
 
 pub struct FakeVector {
     pub address: SocketAddr,
@@ -44,7 +44,7 @@ impl Vector for Shared {
     ) -> Result<Response<PushEventsResponse>, Status> {
         let state = &self.0;
         let events = request.into_inner().events;
-        let code = (state.answer)(state.requests.fetch_add(1, SeqCst), events.len());
+        let code = (state.answer)(state.requests.fetch_add(1, SeqCst), &events);
         if code != Code::Ok {
             return Err(Status::new(code, "as the test wants"));
         }
@@ -76,6 +76,11 @@ impl FakeVector {
 
     /// One that answers by the function, and only counts.
     pub async fn answering(answer: impl Fn(u64, usize) -> Code + Send + Sync + 'static) -> Self {
+        Self::judging(move |number, events| answer(number, events.len())).await
+    }
+
+    /// One that answers by what is in a request, and only counts.
+    pub async fn judging(answer: impl Fn(u64, &[EventWrapper]) -> Code + Send + Sync + 'static) -> Self {
         Self::serve(Box::new(answer), Box::new(|_| false), None).await
     }
 
