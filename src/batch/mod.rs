@@ -6,10 +6,12 @@
 mod open;
 mod pool;
 mod split;
+mod trouble;
 
 pub use open::{Limits, OpenBatch, framed, made_of};
 pub use pool::Pool;
 pub use split::events_in;
+pub use trouble::{Answers, Trouble};
 
 use bytes::Bytes;
 
@@ -34,6 +36,8 @@ pub struct Batch {
     pub closed: Closed,
     /// The file that it was read from, where it waited on disk.
     pub ticket: Option<Ticket>,
+    /// What it went through since.
+    pub trouble: Trouble,
 }
 
 /// What closed a batch; a closed set, fit for a metric's label.

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Batch, Closed, PREFIX, Pool};
+use super::{Batch, Closed, PREFIX, Pool, Trouble};
 use crate::datagram::Timestamp;
 
 /// When a batch closes: whichever comes first.
@@ -125,14 +125,9 @@ impl OpenBatch {
     fn finish(&mut self, body: Bytes, weight: usize, first: First, closed: Closed) -> Batch {
         self.first = None;
         self.end = PREFIX;
-        Batch {
-            body,
-            events: mem::take(&mut self.events),
-            weight,
-            received: first.received,
-            closed,
-            ticket: None,
-        }
+        let events = mem::take(&mut self.events);
+        let (ticket, trouble) = (None, Trouble::default());
+        Batch { body, events, weight, received: first.received, closed, ticket, trouble }
     }
 
     fn fresh(&self) -> Vec<u8> {
@@ -146,7 +141,8 @@ impl OpenBatch {
 pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
     let body = framed(request);
     let weight = body.len();
-    Batch { body: body.into(), events, weight, received, closed: Closed::Age, ticket: None }
+    let (closed, ticket, trouble) = (Closed::Age, None, Trouble::default());
+    Batch { body: body.into(), events, weight, received, closed, ticket, trouble }
 }
 
 /// An uncompressed message behind gRPC's prefix: a request's body.

@@ -200,8 +200,22 @@ pub struct Vector {
     pub request_timeout: Duration,
     /// The first wait after a failure; it doubles from there.
     pub retry_initial_backoff: Duration,
+    /// How long a batch is tried, from its first datagram on; none: for ever.
+    pub retry_max_duration: Option<Duration>,
+    /// What becomes of a batch that a sink refused something of.
+    pub on_rejected: OnRejected,
     /// How `https://` endpoints are spoken to.
     pub tls: Tls,
+}
+
+/// What becomes of a batch of which a sink refused something for good.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum OnRejected {
+    /// It is rejected as a whole: its good events may be delivered, and would be twice.
+    Drop,
+    /// It is halved and sent again, down to the event: the good ones may be delivered twice.
+    Split,
 }
 
 /// The file of events that Vector refuses for good.
@@ -293,6 +307,8 @@ impl Default for Vector {
             streams: 4,
             request_timeout: Duration::from_secs(60),
             retry_initial_backoff: Duration::from_millis(100),
+            retry_max_duration: None,
+            on_rejected: OnRejected::Drop,
             tls: Tls::default(),
         }
     }

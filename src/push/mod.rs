@@ -6,7 +6,9 @@
 mod backoff;
 mod connection;
 mod dial;
+mod poison;
 mod probe;
+mod reject;
 mod request;
 mod stream;
 mod tls;
@@ -69,6 +71,8 @@ impl Context {
 #[derive(Debug, Clone)]
 struct Target {
     endpoint: Endpoint,
+    /// Its place among the endpoints.
+    number: usize,
     books: Arc<EndpointBooks>,
 }
 
@@ -79,7 +83,15 @@ pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
     let endpoints = &context.vector.endpoints;
     let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
     let books = context.books.push.set_endpoints(&names, context.vector.connections);
-    let targets = endpoints.iter().cloned().zip(books).map(|(endpoint, books)| Target { endpoint, books });
+    let target = |(number, (endpoint, books)): (usize, (&Endpoint, _))| Target {
+        endpoint: endpoint.clone(),
+        number,
+        books,
+    };
+    let targets = endpoints.iter().zip(books).enumerate().map(target);
+    if context.vector.retry_max_duration.is_some() {
+        tasks.spawn(reject::sweep(context.clone()));
+    }
     for target in targets {
         for number in 0..context.vector.connections {
             tasks.spawn(supervise(target.clone(), number, context.clone()));

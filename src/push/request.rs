@@ -118,14 +118,22 @@ fn code_of(status: StatusCode) -> Code {
     }
 }
 
-/// True when only the request was reset and its connection may be good for others.
-pub(super) fn is_stream_reset(error: &hyper::Error) -> bool {
+/// What a reset means where only the request was reset and its connection may be good for others: none otherwise
+/// (grpc.io, "gRPC over HTTP2", Errors). A Vector whose decoder panics resets with CANCEL.
+pub(super) fn status_of_reset(error: &hyper::Error) -> Option<Status> {
     let mut cause: Option<&(dyn std::error::Error + 'static)> = Some(error);
     while let Some(error) = cause {
         if let Some(error) = error.downcast_ref::<h2::Error>() {
-            return error.is_reset();
+            let reason = error.reason().filter(|_| error.is_reset())?;
+            let code = match reason {
+                h2::Reason::CANCEL => Code::Cancelled,
+                h2::Reason::REFUSED_STREAM => Code::Unavailable,
+                h2::Reason::ENHANCE_YOUR_CALM => Code::ResourceExhausted,
+                _ => Code::Internal,
+            };
+            return Some(Status::new(code, format!("the request was reset: {reason}")));
         }
         cause = error.source();
     }
-    false
+    None
 }

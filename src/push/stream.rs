@@ -1,6 +1,7 @@
 //! One request at a time: lease a batch, push it, act on the verdict.
 
-use std::sync::atomic::{AtomicU64, Ordering::Relaxed};
+use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use tokio::time::{Instant, sleep, timeout};
@@ -8,12 +9,15 @@ use tonic::{Code, Status};
 use tracing::{error, warn};
 
 use super::dial::Connection;
-use super::request::{self, is_stream_reset};
+use super::poison::{Sentence, judge};
+use super::reject::{expire, is_expired, reject, settle};
+use super::request::{self, status_of_reset};
 use super::verdict::{Verdict, verdict};
 use super::{Backoff, Context, Target};
+use crate::batch::{Answers, Trouble};
 use crate::books::Rejected;
+use crate::config::OnRejected;
 use crate::datagram::Timestamp;
-use crate::dead_letter::Letter;
 use crate::logs::Occasionally;
 use crate::queue::Lease;
 
@@ -53,6 +57,8 @@ enum Act {
 /// What came of a request that got no answer.
 enum Failure {
     Timeout,
+    /// The request alone was reset: as good as this answer.
+    Reset(Status),
     Transport(hyper::Error),
 }
 
@@ -70,9 +76,14 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
             lease = stream.context.queue.lease() => lease,
         };
         let Some(lease) = lease else { return End::Finished };
+        if is_expired(lease.batch(), stream.context.vector.retry_max_duration) {
+            expire(&stream.context, lease).await;
+            continue;
+        }
         let begun = Instant::now();
         let act = match stream.push(&mut connection, &lease).await {
             Ok(status) => stream.act_on(&status, lease, begun.elapsed()).await,
+            Err(Failure::Reset(status)) => stream.act_on(&status, lease, begun.elapsed()).await,
             Err(failure) => {
                 connection.broken.send_if_modified(|broken| {
                     *broken |= stream.give_up(failure, lease);
@@ -109,14 +120,16 @@ impl Stream {
         let body = lease.batch().body.clone();
         let answer = request::push(&mut connection.sender, &connection.template, body);
         match timeout(self.context.vector.request_timeout, answer).await {
-            Ok(answer) => answer.map_err(Failure::Transport),
+            Ok(Ok(status)) => Ok(status),
+            Ok(Err(error)) => Err(status_of_reset(&error).map_or(Failure::Transport(error), Failure::Reset)),
             Err(_) => Err(Failure::Timeout),
         }
     }
 
     /// Carries out the verdict on an answer.
-    async fn act_on(&self, status: &Status, lease: Lease, latency: Duration) -> Act {
-        let push = &self.context.books.push;
+    async fn act_on(&mut self, status: &Status, lease: Lease, latency: Duration) -> Act {
+        let books = Arc::clone(&self.context.books);
+        let push = &books.push;
         if status.code() != Code::Ok {
             self.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
         }
@@ -129,9 +142,17 @@ impl Stream {
                 push.requests.fetch_add(1, Relaxed);
                 return Act::Delivered;
             }
+            Verdict::Rejected
+                if self.context.vector.on_rejected == OnRejected::Split && lease.batch().events > 1 =>
+            {
+                push.retries.fetch_add(1, Relaxed);
+                push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
+                // Halving is progress; a batch that cannot be taken apart comes back whole.
+                return lease.split().map_or(Act::Pause, |()| Act::Go);
+            }
             Verdict::Rejected => {
                 self.complain(status, "Vector refused a batch for good");
-                self.reject(lease, Rejected::DataLoss, status).await;
+                reject(&self.context, lease, Rejected::DataLoss, status).await;
                 return Act::Go;
             }
             Verdict::Split => match lease.split() {
@@ -142,7 +163,7 @@ impl Stream {
                 }
                 Err(single) if is_about_size(status) => {
                     self.complain(status, "a single event is too large for Vector");
-                    self.reject(single, Rejected::TooLarge, status).await;
+                    reject(&self.context, single, Rejected::TooLarge, status).await;
                     return Act::Go;
                 }
                 // It is not the size, then: the receiver is overloaded and says so with the same status.
@@ -152,26 +173,49 @@ impl Stream {
                 self.complain(status, "Vector takes no batches until somebody mends this; holding them");
                 push.retries.fetch_add(1, Relaxed);
             }
-            Verdict::Retry => self.retry(status, lease),
+            Verdict::Suspect if !is_the_sinks(status) => return self.suspect(status, lease).await,
+            Verdict::Suspect | Verdict::Retry => self.retry(status, lease),
         }
         Act::Pause
     }
 
-    /// Ends a batch that Vector will never take.
-    async fn reject(&self, lease: Lease, reason: Rejected, status: &Status) {
-        let letter = Letter {
-            time: Timestamp::now(),
-            reason,
-            code: Some(status.code()),
-            message: status.message().to_owned(),
-            body: lease.batch().body.clone(),
-            events: lease.batch().events,
-        };
-        self.context.dead_letters.post(letter).await;
-        settle(lease, &self.context.books.push.rejected[reason as usize]);
+    /// Tries a batch again that may be at fault itself, or no longer.
+    async fn suspect(&mut self, status: &Status, mut lease: Lease) -> Act {
+        let before = lease.batch().trouble;
+        let push = &self.context.books.push;
+        let answers = Answers { taken: push.requests.load(Relaxed), failed: push.retries.load(Relaxed) };
+        let acknowledged = self.target.books.delivered.load(Relaxed);
+        let trouble = before.after_failure(self.target.number, acknowledged, answers);
+        lease.set_trouble(trouble);
+        if trouble.strikes > before.strikes {
+            self.backoff.reset(); // the receiver is well, as others pass
+        }
+        let sentence = judge(lease.batch().events, &trouble, trouble.chance(answers));
+        if sentence == Sentence::Reject {
+            self.complain(
+                status,
+                "an event failed again and again while others passed: it is poison, and rejected",
+            );
+            reject(&self.context, lease, Rejected::Poison, status).await;
+            return Act::Go;
+        }
+        self.count_retry(status, &lease);
+        match sentence {
+            Sentence::Halve => {
+                lease.set_trouble(Trouble::of_half());
+                return lease.split().map_or(Act::Pause, |()| Act::Go);
+            }
+            Sentence::GiveWay => lease.give_way(),
+            Sentence::Again | Sentence::Reject => {}
+        }
+        Act::Pause
     }
 
     fn retry(&self, status: &Status, lease: Lease) {
+        self.count_retry(status, &lease);
+    }
+
+    fn count_retry(&self, status: &Status, lease: &Lease) {
         let push = &self.context.books.push;
         push.retries.fetch_add(1, Relaxed);
         // A failure is an answer, but not that nothing arrived: a proxy may have lost Vector's acknowledgement.
@@ -190,7 +234,8 @@ impl Stream {
         let endpoint = &self.target.endpoint;
         let (broken, error) = match &failure {
             Failure::Timeout => (true, "no answer within the deadline".to_owned()),
-            Failure::Transport(error) => (!is_stream_reset(error), with_causes(error)),
+            Failure::Reset(status) => (false, status.message().to_owned()),
+            Failure::Transport(error) => (true, with_causes(error)),
         };
         self.target.books.failed(&error);
         if let Some(suppressed) = UNANSWERED.now() {
@@ -207,17 +252,16 @@ impl Stream {
     }
 }
 
+/// Vector says so of a sink that failed: whatever the batch, it is to be sent again.
+fn is_the_sinks(status: &Status) -> bool {
+    status.code() == Code::Internal && status.message().contains("Delivery error")
+}
+
 /// RESOURCE_EXHAUSTED is what some receivers say of a large message, and others of their own overload.
 fn is_about_size(status: &Status) -> bool {
     let speaks_of_size =
         |message: &str| ["larger", "large", "size", "length"].iter().any(|word| message.contains(word));
     status.code() == Code::OutOfRange || speaks_of_size(&status.message().to_ascii_lowercase())
-}
-
-fn settle(lease: Lease, counter: &AtomicU64) {
-    // Counted before it leaves the queue's books, so that no moment shows it in neither.
-    counter.fetch_add(lease.batch().events, Relaxed);
-    lease.settle();
 }
 
 /// hyper says what failed; why is in the causes.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::Queue;
-use crate::batch::Batch;
+use crate::batch::{Batch, Trouble};
 
 /// A batch that is being pushed. Dropped without a verdict, as when its task is cancelled or panics, it goes
 /// back to the front of the queue: there is no path on which a batch is forgotten.
@@ -27,8 +27,23 @@ impl Lease {
     /// Ends the lease: the batch is delivered, or refused for good. Returns it to be counted.
     pub fn settle(mut self) -> Option<Batch> {
         let batch = self.batch.take()?;
-        self.queue.settle(&batch, None);
+        self.queue.settle(&batch, None, None);
         Some(batch)
+    }
+
+    /// Notes what the batch went through; it keeps that wherever it goes.
+    pub fn set_trouble(&mut self, trouble: Trouble) {
+        if let Some(batch) = &mut self.batch {
+            batch.trouble = trouble;
+        }
+    }
+
+    /// Puts the batch at the end of the queue, so that all others come before it.
+    pub fn give_way(mut self) {
+        if let Some(batch) = self.batch.take() {
+            let back = batch.clone();
+            self.queue.settle(&batch, None, Some(back));
+        }
     }
 
     /// Replaces the batch by its halves, at the front and in order. A single event comes back to be settled.
@@ -38,7 +53,7 @@ impl Lease {
     pub fn split(mut self) -> Result<(), Self> {
         let Some((first, second)) = self.batch().halves() else { return Err(self) };
         if let Some(batch) = self.batch.take() {
-            self.queue.settle(&batch, [second, first]);
+            self.queue.settle(&batch, [second, first], None);
         }
         Ok(())
     }
@@ -48,7 +63,7 @@ impl Drop for Lease {
     fn drop(&mut self) {
         if let Some(batch) = self.batch.take() {
             let back = batch.clone();
-            self.queue.settle(&batch, Some(back));
+            self.queue.settle(&batch, Some(back), None);
         }
     }
 }

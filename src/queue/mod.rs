@@ -207,9 +207,7 @@ impl Queue {
                 if state.is_finished() {
                     return None;
                 }
-                if let Some(batch) = state.waiting.pop_front() {
-                    state.levels.waiting.remove(&batch);
-                    state.levels.in_flight.add(&batch);
+                if let Some(batch) = state.take_first() {
                     let more = !state.waiting.is_empty();
                     drop(state);
                     self.room.notify_all();
@@ -221,6 +219,16 @@ impl Queue {
             }
             ready.await;
         }
+    }
+
+    /// Takes the first batch if there is one and it is as `wanted`.
+    pub fn lease_if(self: &Arc<Self>, wanted: impl FnOnce(&Batch) -> bool) -> Option<Lease> {
+        let mut state = self.lock();
+        let first = state.waiting.front().filter(|_| !state.abandoned)?;
+        let batch = if wanted(first) { state.take_first()? } else { return None };
+        drop(state);
+        self.room.notify_all();
+        Some(Lease::new(Arc::clone(self), batch))
     }
 
     /// Waits until no work is left and none can come, or all is abandoned.
@@ -272,14 +280,18 @@ impl Queue {
         self.lock().levels
     }
 
-    fn settle(&self, batch: &Batch, back: impl IntoIterator<Item = Batch>) {
+    fn settle(&self, batch: &Batch, front: impl IntoIterator<Item = Batch>, back: Option<Batch>) {
         let mut state = self.lock();
         state.levels.in_flight.remove(batch);
-        let mut is_final = true;
-        for batch in back {
+        let mut is_final = back.is_none();
+        for batch in front {
             is_final = false;
             state.levels.waiting.add(&batch);
             state.waiting.push_front(batch);
+        }
+        if let Some(batch) = back {
+            state.levels.waiting.add(&batch);
+            state.waiting.push_back(batch);
         }
         if let (true, Some(spool), Some(ticket)) = (is_final, &self.spool, batch.ticket) {
             spool.settle(ticket, batch.events);
@@ -305,6 +317,13 @@ impl Queue {
 }
 
 impl State {
+    fn take_first(&mut self) -> Option<Batch> {
+        let batch = self.waiting.pop_front()?;
+        self.levels.waiting.remove(&batch);
+        self.levels.in_flight.add(&batch);
+        Some(batch)
+    }
+
     fn is_finished(&self) -> bool {
         let settled = self.waiting.is_empty() && self.levels.in_flight.events == 0;
         self.abandoned || (self.closed && settled)

@@ -2,19 +2,14 @@ use std::thread;
 use std::time::Duration;
 
 use super::*;
-use crate::batch::Closed;
+use crate::batch::{Answers, Closed, Trouble};
 use crate::datagram::Timestamp;
 
 fn batch(events: u64, weight: usize) -> Batch {
     let received = Timestamp { seconds: 0, nanos: 0 };
-    Batch {
-        body: vec![events as u8; weight].into(),
-        events,
-        weight,
-        received,
-        closed: Closed::Age,
-        ticket: None,
-    }
+    let body = vec![events as u8; weight].into();
+    let (closed, ticket, trouble) = (Closed::Age, None, Trouble::default());
+    Batch { body, events, weight, received, closed, ticket, trouble }
 }
 
 fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
@@ -40,6 +35,27 @@ async fn batches_leave_in_order_and_failed_ones_come_first() {
         assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
     }
     assert_eq!(queue.levels(), Levels::default());
+}
+
+#[tokio::test]
+async fn a_batch_in_trouble_gives_way_and_remembers() {
+    let queue = queue(1_000, WhenFull::Block);
+    for events in 1..=3 {
+        queue.push(batch(events, 10)).unwrap();
+    }
+    let mut first = queue.lease().await.unwrap();
+    let trouble = Trouble::default().after_failure(0, 7, Answers::default());
+    first.set_trouble(trouble);
+    first.give_way();
+    assert_eq!(queue.levels(), Levels { waiting: level(3, 6, 30), in_flight: level(0, 0, 0) });
+    assert!(queue.lease_if(|batch| batch.events == 1).is_none(), "it is not in front");
+    for events in [2, 3] {
+        assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
+    }
+    let last = queue.lease_if(|batch| batch.events == 1).unwrap();
+    assert_eq!(last.batch().trouble, trouble);
+    drop(last);
+    assert_eq!(queue.lease().await.unwrap().batch().trouble, trouble);
 }
 
 #[test]

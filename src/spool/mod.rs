@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::{error, warn};
 
-use crate::batch::{Batch, Closed};
+use crate::batch::{Batch, Closed, Trouble};
 use record::{HEADER, Header};
 use segment::Segment;
 
@@ -143,7 +143,8 @@ impl Spool {
                     let (events, received) = (record.header.events, record.header.received);
                     let weight = record.body.len();
                     let body = record.body.into();
-                    return Some(Batch { body, events, weight, received, closed: Closed::Age, ticket });
+                    let (closed, trouble) = (Closed::Age, Trouble::default());
+                    return Some(Batch { body, events, weight, received, closed, ticket, trouble });
                 }
                 Ok(None) => std::mem::take(&mut segment.unread),
                 Err(error) => {

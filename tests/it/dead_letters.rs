@@ -1,19 +1,24 @@
 //! What Vector never takes is in the dead-letter file, once and whole; the rest is delivered, and the books balance.
 
+use std::future::pending;
 use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
+use std::time::Duration;
 
 use serde_json::Value as Json;
 use sluicegate::books::Report;
-use sluicegate::config::{Batch, Config};
+use sluicegate::config::{Batch, Config, OnRejected};
 use sluicegate::load::{Sent, parse_marker};
+use sluicegate::pipeline::Pipeline;
 use sluicegate::proto::event::{EventWrapper, event_wrapper::Event};
 use tempfile::TempDir;
 use tonic::Code;
 
 use crate::support::process::Process;
-use crate::support::scenario::{config, flow_through};
+use crate::support::scenario::{config, flow_through, load};
 use crate::support::vector::{FakeVector, bytes};
-use crate::support::{free_tcp, free_udp};
+use crate::support::{free_tcp, free_udp, wait_until};
 
 /// The number of the message that the fake Vectors here take offence at.
 const BAD: u64 = 12_345;
@@ -131,4 +136,79 @@ fn a_file_that_cannot_be_had_is_said_at_the_start() {
     let ended = Process::start(&arguments).end();
     assert!(!ended.status.success());
     assert!(ended.stderr.contains("cannot open /nowhere/letters (dead_letter.path)"), "{}", ended.stderr);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn data_loss_with_split_rejects_the_one_event() {
+    let vector = offended(Code::DataLoss).await;
+    let (mut config, directory) = with_file(&vector);
+    config.vector.on_rejected = OnRejected::Split;
+    let (sent, report) = flow_through(config).await;
+    let letters = letters(directory.path());
+    assert_accounted(&sent, &report, &vector, &letters, "data_loss");
+    assert_eq!(numbers(&letters), [BAD]);
+    assert!(report.possible_duplicates > 1, "a sink may have had the good ones");
+}
+
+/// Under load until the bad event is in the file.
+async fn poisoned_by(vector: FakeVector) {
+    let (config, directory) = with_file(&vector);
+    let pipeline = Pipeline::start(&config).unwrap();
+    let target = pipeline.addresses().next().unwrap();
+    let stop = Arc::new(AtomicBool::new(false));
+    let sending = tokio::task::spawn_blocking({
+        let stop = Arc::clone(&stop);
+        move || load(target, 20_000, 100.0).run(&stop).unwrap()
+    });
+    let view = pipeline.view();
+    let rejected = tokio::task::spawn_blocking(move || {
+        wait_until("the event is rejected", || view.report().rejected > 0);
+    });
+    rejected.await.unwrap();
+    stop.store(true, Relaxed);
+    let sent = sending.await.unwrap();
+    let report = pipeline.stop(config.shutdown_timeout, pending()).await;
+    println!("{sent:?}\n{report:?}");
+    assert!(report.balances() && report.in_memory == 0 && report.shed == 0, "{report:?}");
+    let letters = letters(directory.path());
+    assert_accounted(&sent, &report, &vector, &letters, "poison");
+    assert_eq!(numbers(&letters), [BAD]);
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_poison_event_is_rejected_alone_while_the_flow_goes_on() {
+    poisoned_by(offended(Code::Internal).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_event_that_makes_the_receiver_panic_is_rejected_alone() {
+    let panicking = |events: &[EventWrapper]| {
+        assert!(events.iter().all(|event| number(event) != Some(BAD)), "as a decoder does");
+        Code::Ok
+    };
+    poisoned_by(FakeVector::judging(move |_, events| panicking(events)).await).await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn an_outage_makes_no_poison() {
+    let vector =
+        FakeVector::answering(|number, _| if (5..85).contains(&number) { Code::Internal } else { Code::Ok })
+            .await;
+    let (config, _directory) = with_file(&vector);
+    let (sent, report) = flow_through(config).await;
+    assert_eq!((report.delivered, report.rejected), (sent.sent, 0));
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_is_too_old_is_rejected_with_a_vector_that_fails_and_with_none() {
+    let failing = FakeVector::answering(|_, _| Code::Unavailable).await;
+    for address in [failing.address, free_tcp()] {
+        let directory = tempfile::tempdir().unwrap();
+        let mut config = config(address);
+        config.vector.retry_max_duration = Some(Duration::from_secs(1));
+        config.dead_letter.path = Some(directory.path().join("letters.jsonl"));
+        let (sent, report) = flow_through(config).await;
+        assert_eq!((report.rejected_by_reason["expired"], report.dead_lettered), (sent.sent, sent.sent));
+        assert!(letters(directory.path()).iter().all(|letter| letter["code"].is_null()));
+    }
 }

@@ -2,8 +2,11 @@
 
 use serde_json::json;
 
-use super::values::{file, integer, shown_file, shown_size, shown_time, size, switch, text, texts, time};
+use super::values::{
+    choice, file, integer, shown_file, shown_size, shown_time, size, switch, text, texts, time,
+};
 use super::{Key, Kind};
+use crate::config::OnRejected;
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -36,6 +39,16 @@ pub(super) const KEYS: &[Key] = &[
         show: |config, _| json!(config.vector.streams),
     },
     Key {
+        path: "vector.on_rejected",
+        flag: "on-rejected",
+        kind: Kind::Choice(&["drop", "split"]),
+        help: "A batch of which a sink refused something: reject it whole, or halve it and send it again, good events twice",
+        set: |draft, value| {
+            choice::<OnRejected>(value).map(|on_rejected| draft.config.vector.on_rejected = on_rejected)
+        },
+        show: |config, _| json!(config.vector.on_rejected),
+    },
+    Key {
         path: "vector.request.timeout_secs",
         flag: "request-timeout",
         kind: Kind::Time,
@@ -50,6 +63,18 @@ pub(super) const KEYS: &[Key] = &[
         help: "First pause after a failure; it doubles up to 5 s",
         set: |draft, value| time(value).map(|time| draft.config.vector.retry_initial_backoff = time),
         show: |config, _| shown_time(config.vector.retry_initial_backoff),
+    },
+    Key {
+        path: "vector.request.retry_max_duration_secs",
+        flag: "retry-max-duration",
+        kind: Kind::Time,
+        help: "Batches that are older than this are rejected; 0 tries for ever",
+        set: |draft, value| {
+            let longest = time(value)?;
+            draft.config.vector.retry_max_duration = Some(longest).filter(|longest| !longest.is_zero());
+            Ok(())
+        },
+        show: |config, _| shown_time(config.vector.retry_max_duration.unwrap_or_default()),
     },
     Key {
         path: "vector.tls.ca_file",
