@@ -37,7 +37,7 @@ pub struct Batch {
     /// The file that it was read from, where it waited on disk.
     pub ticket: Option<Ticket>,
     /// What it went through since.
-    pub trouble: Trouble,
+    pub trouble: Option<Box<Trouble>>,
 }
 
 /// What closed a batch; a closed set, fit for a metric's label.
@@ -72,7 +72,7 @@ impl Batch {
     /// The same batch with another body, in no more memory than that needs.
     fn with_body(&self, body: Vec<u8>, events: u64) -> Self {
         let weight = body.len();
-        Self { body: body.into_boxed_slice().into(), events, weight, ..*self }
+        Self { body: body.into_boxed_slice().into(), events, weight, ..self.clone() }
     }
 
     /// The same batch in no more memory than it needs: for one that will wait, where a copy is cheaper than

@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 
 use bytes::Bytes;
 
-use super::{Batch, Closed, PREFIX, Pool, Trouble};
+use super::{Batch, Closed, PREFIX, Pool};
 use crate::datagram::Timestamp;
 
 /// When a batch closes: whichever comes first.
@@ -126,7 +126,7 @@ impl OpenBatch {
         self.first = None;
         self.end = PREFIX;
         let events = mem::take(&mut self.events);
-        let (ticket, trouble) = (None, Trouble::default());
+        let (ticket, trouble) = (None, None);
         Batch { body, events, weight, received: first.received, closed, ticket, trouble }
     }
 
@@ -141,7 +141,7 @@ impl OpenBatch {
 pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
     let body = framed(request);
     let weight = body.len();
-    let (closed, ticket, trouble) = (Closed::Age, None, Trouble::default());
+    let (closed, ticket, trouble) = (Closed::Age, None, None);
     Batch { body: body.into(), events, weight, received, closed, ticket, trouble }
 }
 

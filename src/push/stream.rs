@@ -181,7 +181,7 @@ impl Stream {
 
     /// Tries a batch again that may be at fault itself, or no longer.
     async fn suspect(&mut self, status: &Status, mut lease: Lease) -> Act {
-        let before = lease.batch().trouble;
+        let before = lease.batch().trouble.as_deref().copied().unwrap_or_default();
         let push = &self.context.books.push;
         let answers = Answers { taken: push.requests.load(Relaxed), failed: push.retries.load(Relaxed) };
         let acknowledged = self.target.books.delivered.load(Relaxed);

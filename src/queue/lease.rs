@@ -34,7 +34,7 @@ impl Lease {
     /// Notes what the batch went through; it keeps that wherever it goes.
     pub fn set_trouble(&mut self, trouble: Trouble) {
         if let Some(batch) = &mut self.batch {
-            batch.trouble = trouble;
+            batch.trouble = Some(Box::new(trouble));
         }
     }
 

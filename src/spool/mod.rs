@@ -19,7 +19,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use tracing::{error, warn};
 
-use crate::batch::{Batch, Closed, Trouble};
+use crate::batch::{Batch, Closed};
 use record::{HEADER, Header};
 use segment::Segment;
 
@@ -143,7 +143,7 @@ impl Spool {
                     let (events, received) = (record.header.events, record.header.received);
                     let weight = record.body.len();
                     let body = record.body.into();
-                    let (closed, trouble) = (Closed::Age, Trouble::default());
+                    let (closed, trouble) = (Closed::Age, None);
                     return Some(Batch { body, events, weight, received, closed, ticket, trouble });
                 }
                 Ok(None) => std::mem::take(&mut segment.unread),

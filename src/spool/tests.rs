@@ -12,7 +12,7 @@ fn batch(number: u64, size: usize) -> Batch {
         received,
         closed: Closed::Bytes,
         ticket: None,
-        trouble: Trouble::default(),
+        trouble: None,
     }
 }
 
