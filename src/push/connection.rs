@@ -8,6 +8,7 @@ use tokio::time::sleep;
 use tracing::{info, warn};
 
 use super::dial::{Connection, dial};
+use super::place::Place;
 use super::stream::{self, End};
 use super::tls::Seen;
 use super::{Backoff, Context, Target};
@@ -15,25 +16,35 @@ use crate::books::{Certificates, EndpointBooks, Holder};
 use crate::config::Endpoint;
 use crate::tls::shown_time;
 
-/// Keeps a connection to the endpoint until all work is done.
-pub(super) async fn keep(target: Target, number: usize, context: Context) {
-    let endpoint = &target.endpoint;
+/// The connection that tries a place which is not trusted.
+const PIONEER: usize = 0;
+
+/// Keeps a connection to the place until all work is done, or the place is retired.
+pub(super) async fn keep(place: Place, number: usize, context: Context) {
+    let Target { endpoint, books, .. } = &place.target;
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
     let mut failing = None;
-    for attempt in number.. {
-        // No work can come any more: a connection that is down need not be made again.
+    loop {
         let mut seen = Seen::default();
+        let dialling = async {
+            // One connection finds out whether a place that failed is well again.
+            if number != PIONEER {
+                place.until_trusted_is(true).await;
+            }
+            dial(endpoint, place.address, &context.vector.tls, &mut seen).await
+        };
+        // No work can come any more: a connection that is down need not be made again.
         let dialled = tokio::select! {
-            dialled = dial(endpoint, attempt, &context.vector.tls, &mut seen) => dialled,
+            dialled = dialling => dialled,
             () = context.dismissed() => return,
         };
         note(&seen, endpoint, &context.books.push.certificates);
         match dialled {
             Ok(connection) => {
-                info!(%endpoint, connection = number, "connected");
+                info!(%endpoint, address = %place.address, connection = number, "connected");
                 failing = None;
-                let _connected = Connected::new(&target.books);
-                match use_up(&connection, &target, &context).await {
+                let _connected = Connected::new(books);
+                match use_up(&connection, &place, number, &context).await {
                     End::Finished => return,
                     End::Broken { useful: true } => backoff.reset(),
                     End::Broken { useful: false } => {}
@@ -42,9 +53,10 @@ pub(super) async fn keep(target: Target, number: usize, context: Context) {
             // Said once for each cause of an outage; the log line every ten seconds shows that it lasts.
             Err(error) => {
                 let error = error.to_string();
-                target.books.failed(&error);
+                books.failed(&error);
+                place.set_trusted(false);
                 if failing.as_ref() != Some(&error) {
-                    warn!(%endpoint, connection = number, error, "cannot connect; trying on");
+                    warn!(%endpoint, address = %place.address, connection = number, error, "cannot connect; trying on");
                     failing = Some(error);
                 }
             }
@@ -72,10 +84,12 @@ impl Drop for Connected<'_> {
     }
 }
 
-/// Runs the connection's streams until they end. All in one task: they mostly wait, and when it is cancelled,
-/// every batch is back in the queue before anybody looks.
-async fn use_up(connection: &Connection, target: &Target, context: &Context) -> End {
-    let stream = |_| stream::run(connection.clone(), target.clone(), context.clone());
+/// Runs the connection's streams until they end.
+async fn use_up(connection: &Connection, place: &Place, number: usize, context: &Context) -> End {
+    let stream = |stream| {
+        let is_pioneer = (number, stream) == (PIONEER, 0);
+        stream::run(connection.clone(), place.clone(), is_pioneer, context.clone())
+    };
     let ends = join_all((0..context.vector.streams).map(stream)).await;
     ends.into_iter().fold(End::Finished, End::and)
 }

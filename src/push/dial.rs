@@ -1,15 +1,17 @@
-//! Making a connection: name, TCP, TLS where the URL says so, HTTP/2.
+//! Making a connection: TCP, TLS where the URL says so, HTTP/2.
 
 use std::io;
+use std::net::SocketAddr;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
 use bytes::Bytes;
 use http_body_util::Full;
 use hyper::client::conn::http2::{Builder, SendRequest};
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
-use tokio::net::{TcpStream, lookup_host};
+use tokio::net::TcpStream;
 use tokio::sync::watch;
-use tokio::time::timeout;
+use tokio::time::{Instant, timeout};
 
 use super::request::{PUSH_EVENTS, Template};
 use super::tls::{self, Meeting, Seen, explain};
@@ -17,7 +19,7 @@ use super::transport::Transport;
 use super::wire::Wire;
 use crate::config::{Endpoint, Tls};
 
-/// How long a name look-up may take, and then a connection to all that was found.
+/// How long a name look-up may take, and then a connection.
 pub(super) const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// A connection with requests open is asked for a sign of life this often, and given as long to answer: a peer
@@ -30,7 +32,7 @@ pub enum DialError {
     /// The resolver's answer.
     #[error("the name cannot be resolved: {0}")]
     Resolve(io::Error),
-    /// The kernel's answer, for the last address that was tried.
+    /// The kernel's answer.
     #[error("{0}")]
     Connect(io::Error),
     /// A file is of no use, or one side does not like what the other shows; says what to do.
@@ -54,29 +56,40 @@ pub(super) struct Connection {
     pub(super) template: Template,
     /// True once the connection is to be given up: streams finish what they have and take no more.
     pub(super) broken: watch::Sender<bool>,
+    pub(super) failing: Failing,
 }
 
-/// Connects to an endpoint as `run` does, up to the first sign of its HTTP/2 where there is TLS, and hangs up. Nothing
-/// is pushed. Use [`Seen::server`] for the certificate's subject, names and expiry; over plaintext there is nothing to see.
-///
-/// # Errors
-/// What `run` would log, in one line that says what to do.
-pub async fn inspect(endpoint: &Endpoint, tls: &Tls) -> Result<Seen, DialError> {
-    let mut seen = Seen::default();
-    dial(endpoint, 0, tls, &mut seen).await.map(drop)?;
-    Ok(seen)
+/// Since when all requests of a connection have failed.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Failing(Arc<Mutex<Option<Instant>>>);
+
+impl Failing {
+    /// Notes a failure; true when there were only failures for this long.
+    pub(super) fn lasts(&self, long: Duration) -> bool {
+        self.lock().get_or_insert_with(Instant::now).elapsed() >= long
+    }
+
+    /// Notes a success.
+    pub(super) fn ends(&self) {
+        *self.lock() = None;
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Option<Instant>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
 }
 
 pub(super) async fn dial(
     endpoint: &Endpoint,
-    attempt: usize,
+    address: SocketAddr,
     tls: &Tls,
     seen: &mut Seen,
 ) -> Result<Connection, DialError> {
     let template = Template::new(endpoint, PUSH_EVENTS).map_err(DialError::Url)?;
-    let stream = connect(endpoint, attempt).await?;
+    let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
+    let stream = connecting.map_err(|_| DialError::Timeout)?.map_err(DialError::Connect)?;
     let (sender, broken) = speak(stream, endpoint, tls, seen).await?;
-    Ok(Connection { sender, template, broken })
+    Ok(Connection { sender, template, broken, failing: Failing::default() })
 }
 
 /// HTTP/2 over a connected stream, and TLS beneath it where the endpoint's URL says so. The flag is true once the
@@ -127,22 +140,4 @@ impl Drop for Ended {
     fn drop(&mut self) {
         self.0.send_replace(true);
     }
-}
-
-/// Connects to one of the addresses behind the name, looked up anew each time. Different connections, and different
-/// attempts, begin with different ones; one that swallows packets does not use up the others' time.
-async fn connect(endpoint: &Endpoint, attempt: usize) -> Result<TcpStream, DialError> {
-    let look_up = lookup_host((endpoint.host.as_str(), endpoint.port));
-    let found = timeout(CONNECT_TIMEOUT, look_up).await.map_err(|_| DialError::Timeout)?;
-    let addresses: Vec<_> = found.map_err(DialError::Resolve)?.collect();
-    let mut last = DialError::Connect(io::Error::new(io::ErrorKind::NotFound, "no address behind the name"));
-    for i in 0..addresses.len() {
-        let address = addresses[(attempt + i) % addresses.len()];
-        match timeout(CONNECT_TIMEOUT / addresses.len() as u32, TcpStream::connect(address)).await {
-            Ok(Ok(stream)) => return Ok(stream),
-            Ok(Err(error)) => last = DialError::Connect(error),
-            Err(_) => last = DialError::Timeout,
-        }
-    }
-    Err(last)
 }

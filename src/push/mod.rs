@@ -6,6 +6,8 @@
 mod backoff;
 mod connection;
 mod dial;
+mod place;
+mod places;
 mod poison;
 mod probe;
 mod reject;
@@ -17,7 +19,7 @@ mod verdict;
 mod wire;
 
 pub use backoff::Backoff;
-pub use dial::{DialError, inspect};
+pub use dial::DialError;
 pub use probe::{Health, Probe};
 pub use tls::Seen;
 pub(crate) use tls::{server_name, system_roots};
@@ -37,6 +39,7 @@ use crate::books::{Books, EndpointBooks};
 use crate::config::{Endpoint, Vector};
 use crate::dead_letter::DeadLetters;
 use crate::queue::Queue;
+use place::Place;
 
 /// A bug that strikes at once must not fill the log.
 const AFTER_PANIC: Duration = Duration::from_secs(1);
@@ -67,12 +70,10 @@ impl Context {
     }
 }
 
-/// A Vector, and the books of what it was sent.
+/// An endpoint, and the books of what it was sent.
 #[derive(Debug, Clone)]
 struct Target {
     endpoint: Endpoint,
-    /// Its place among the endpoints.
-    number: usize,
     books: Arc<EndpointBooks>,
 }
 
@@ -83,19 +84,11 @@ pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
     let endpoints = &context.vector.endpoints;
     let names: Vec<_> = endpoints.iter().map(ToString::to_string).collect();
     let books = context.books.push.set_endpoints(&names, context.vector.connections);
-    let target = |(number, (endpoint, books)): (usize, (&Endpoint, _))| Target {
-        endpoint: endpoint.clone(),
-        number,
-        books,
-    };
-    let targets = endpoints.iter().zip(books).enumerate().map(target);
     if context.vector.retry_max_duration.is_some() {
         tasks.spawn(reject::sweep(context.clone()));
     }
-    for target in targets {
-        for number in 0..context.vector.connections {
-            tasks.spawn(supervise(target.clone(), number, context.clone()));
-        }
+    for (endpoint, books) in endpoints.iter().cloned().zip(books) {
+        tasks.spawn(places::keep(Target { endpoint, books }, context.clone()));
     }
 }
 
@@ -115,9 +108,9 @@ fn warn_of_what_is_not_verified(vector: &Vector) {
 }
 
 /// Starts a connection's task again should it ever panic: its batches are back in the queue by then.
-async fn supervise(target: Target, number: usize, context: Context) {
-    let endpoint = &target.endpoint;
-    let keep = || connection::keep(target.clone(), number, context.clone());
+async fn supervise(place: Place, number: usize, context: Context) {
+    let endpoint = &place.target.endpoint;
+    let keep = || connection::keep(place.clone(), number, context.clone());
     while AssertUnwindSafe(keep()).catch_unwind().await.is_err() {
         error!(%endpoint, connection = number, "a connection's task panicked (a bug, please report it); starting it again");
         sleep(AFTER_PANIC).await;

@@ -9,11 +9,12 @@ use tonic::{Code, Status};
 use tracing::{error, warn};
 
 use super::dial::Connection;
+use super::place::Place;
 use super::poison::{Sentence, judge};
 use super::reject::{expire, is_expired, reject, settle};
 use super::request::{self, status_of_reset};
 use super::verdict::{Verdict, verdict};
-use super::{Backoff, Context, Target};
+use super::{Backoff, Context};
 use crate::batch::{Answers, Trouble};
 use crate::books::Rejected;
 use crate::config::OnRejected;
@@ -63,8 +64,8 @@ enum Failure {
 }
 
 /// Pushes batches over the connection until it breaks or all work is done.
-pub(super) async fn run(mut connection: Connection, target: Target, context: Context) -> End {
-    let mut stream = Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), target, context };
+pub(super) async fn run(mut connection: Connection, place: Place, is_pioneer: bool, context: Context) -> End {
+    let mut stream = Stream { backoff: Backoff::new(context.vector.retry_initial_backoff), place, context };
     let mut broken = connection.broken.subscribe();
     let mut retired = stream.context.retired.clone();
     let mut useful = false;
@@ -73,7 +74,7 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
             biased;
             _ = broken.wait_for(|broken| *broken) => return End::Broken { useful },
             _ = retired.wait_for(|retired| *retired) => return End::Finished,
-            lease = stream.context.queue.lease() => lease,
+            lease = stream.next(is_pioneer) => lease,
         };
         let Some(lease) = lease else { return End::Finished };
         if is_expired(lease.batch(), stream.context.vector.retry_max_duration) {
@@ -95,10 +96,14 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
         match act {
             Act::Delivered => {
                 useful = true;
+                connection.failing.ends();
                 stream.backoff.reset();
                 continue;
             }
             Act::Go => continue,
+            Act::Pause if connection.failing.lasts(stream.context.vector.request_timeout) => {
+                stream.give_connection_up(&connection);
+            }
             Act::Pause => {}
         }
         tokio::select! {
@@ -110,12 +115,26 @@ pub(super) async fn run(mut connection: Connection, target: Target, context: Con
 }
 
 struct Stream {
-    target: Target,
+    place: Place,
     context: Context,
     backoff: Backoff,
 }
 
 impl Stream {
+    /// The next batch; while the place is not trusted, for the pioneer alone.
+    async fn next(&self, is_pioneer: bool) -> Option<Lease> {
+        loop {
+            if is_pioneer {
+                return self.context.queue.lease().await;
+            }
+            self.place.until_trusted_is(true).await;
+            tokio::select! {
+                lease = self.context.queue.lease() => return lease,
+                () = self.place.until_trusted_is(false) => {}
+            }
+        }
+    }
+
     async fn push(&self, connection: &mut Connection, lease: &Lease) -> Result<Status, Failure> {
         let body = lease.batch().body.clone();
         let answer = request::push(&mut connection.sender, &connection.template, body);
@@ -131,13 +150,13 @@ impl Stream {
         let books = Arc::clone(&self.context.books);
         let push = &books.push;
         if status.code() != Code::Ok {
-            self.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
+            self.place.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
         }
         match verdict(status.code()) {
             Verdict::Delivered => {
                 push.latency.observe(latency.as_secs_f64());
                 push.age.observe(Timestamp::now().seconds_since(lease.batch().received));
-                self.target.books.delivered.fetch_add(lease.batch().events, Relaxed);
+                self.place.took(lease.batch().events);
                 settle(lease, &push.delivered);
                 push.requests.fetch_add(1, Relaxed);
                 return Act::Delivered;
@@ -184,8 +203,8 @@ impl Stream {
         let before = lease.batch().trouble.as_deref().copied().unwrap_or_default();
         let push = &self.context.books.push;
         let answers = Answers { taken: push.requests.load(Relaxed), failed: push.retries.load(Relaxed) };
-        let acknowledged = self.target.books.delivered.load(Relaxed);
-        let trouble = before.after_failure(self.target.number, acknowledged, answers);
+        let acknowledged = self.place.delivered.load(Relaxed);
+        let trouble = before.after_failure(self.place.number, acknowledged, answers);
         lease.set_trouble(trouble);
         if trouble.strikes > before.strikes {
             self.backoff.reset(); // the receiver is well, as others pass
@@ -221,7 +240,7 @@ impl Stream {
         // A failure is an answer, but not that nothing arrived: a proxy may have lost Vector's acknowledgement.
         push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
         if let Some(suppressed) = FAILED.now() {
-            let (endpoint, code, message) = (&self.target.endpoint, status.code(), status.message());
+            let (endpoint, code, message) = (&self.place.target.endpoint, status.code(), status.message());
             warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
         }
     }
@@ -231,22 +250,34 @@ impl Stream {
         let push = &self.context.books.push;
         push.retries.fetch_add(1, Relaxed);
         push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
-        let endpoint = &self.target.endpoint;
+        let endpoint = &self.place.target.endpoint;
         let (broken, error) = match &failure {
             Failure::Timeout => (true, "no answer within the deadline".to_owned()),
             Failure::Reset(status) => (false, status.message().to_owned()),
             Failure::Transport(error) => (true, with_causes(error)),
         };
-        self.target.books.failed(&error);
+        if broken {
+            self.place.set_trusted(false);
+        }
+        self.place.target.books.failed(&error);
         if let Some(suppressed) = UNANSWERED.now() {
             warn!(%endpoint, error, suppressed, "a batch got no answer; trying again");
         }
         broken
     }
 
+    /// The watchdog's: what answers and acknowledges nothing may be something between here and Vector, which another
+    /// connection leads past.
+    fn give_connection_up(&self, connection: &Connection) {
+        let (endpoint, address) = (&self.place.target.endpoint, self.place.address);
+        warn!(%endpoint, %address, "nothing was acknowledged within vector.request.timeout_secs; connecting anew");
+        self.place.set_trusted(false);
+        connection.broken.send_replace(true);
+    }
+
     fn complain(&self, status: &Status, what: &str) {
         if let Some(suppressed) = REFUSED.now() {
-            let (endpoint, code, message) = (&self.target.endpoint, status.code(), status.message());
+            let (endpoint, code, message) = (&self.place.target.endpoint, status.code(), status.message());
             error!(%endpoint, ?code, message, suppressed, "{what}");
         }
     }

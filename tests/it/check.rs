@@ -269,8 +269,8 @@ async fn what_is_no_vector_is_found() {
     let (admin, run_listen) = (free_tcp(), free_udp());
     let mut grpc_without_vector = Process::run(run_listen, vector.address, &["--admin", &admin.to_string()]);
     grpc_without_vector.wait_for_log("admin port");
-    let closing = in_front_of(vector.address, Wire::Eof(1), usize::MAX).await.address;
-    let silent = in_front_of(vector.address, Wire::Silence, usize::MAX).await.address;
+    let closing = in_front_of(vector.address, Wire::Eof(1), u64::MAX).await.address;
+    let silent = in_front_of(vector.address, Wire::Silence, u64::MAX).await.address;
     for (address, says) in [
         (web_server(), "is this the address of a `vector` source"),
         (closing, ""),

@@ -9,7 +9,7 @@ use std::time::Duration;
 use serde_json::Value as Json;
 use sluicegate::books::Report;
 use sluicegate::config::{Batch, Config, OnRejected};
-use sluicegate::load::{Sent, parse_marker};
+use sluicegate::load::Sent;
 use sluicegate::pipeline::Pipeline;
 use sluicegate::proto::event::{EventWrapper, event_wrapper::Event};
 use tempfile::TempDir;
@@ -18,7 +18,7 @@ use tonic::Code;
 use crate::support::process::Process;
 use crate::support::scenario::{config, flow_through, load};
 use crate::support::vector::{FakeVector, bytes};
-use crate::support::{free_tcp, free_udp, wait_until};
+use crate::support::{free_tcp, free_udp, number_in, wait_until};
 
 /// The number of the message that the fake Vectors here take offence at.
 const BAD: u64 = 12_345;
@@ -26,11 +26,6 @@ const BAD: u64 = 12_345;
 fn number(event: &EventWrapper) -> Option<u64> {
     let Some(Event::Log(log)) = &event.event else { return None };
     number_in(bytes(log, "message"))
-}
-
-fn number_in(message: &[u8]) -> Option<u64> {
-    let at = message.windows(4).position(|window| window == b"seq=")?;
-    parse_marker(&message[at..]).map(|marker| marker.number)
 }
 
 /// A Vector that answers `code` to every request with the bad event.

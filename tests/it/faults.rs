@@ -4,13 +4,12 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
-use sluicegate::load::parse_marker;
 use tonic::Code;
 
 use crate::support::process::Process;
 use crate::support::scenario::{config, flow_through};
 use crate::support::vector::{FakeVector, Wire, in_front_of};
-use crate::support::{free_tcp, free_udp};
+use crate::support::{free_tcp, free_udp, numbers_in};
 
 #[tokio::test(flavor = "multi_thread")]
 async fn every_status_in_turn_loses_nothing() {
@@ -94,16 +93,11 @@ fn a_receiver_that_is_killed_and_comes_back_loses_nothing() {
     let books = run.json();
     let after = second.stop().stdout;
 
-    let numbers = |text: &str| text.lines().filter_map(number).collect::<BTreeSet<_>>();
-    let (before, after) = (numbers(&before), numbers(&after));
+    let (before, after): (BTreeSet<_>, BTreeSet<_>) =
+        (numbers_in(&before).collect(), numbers_in(&after).collect());
     assert!(!before.is_empty() && !after.is_empty());
     assert_eq!(before.union(&after).count() as u64, sent, "{books}");
     assert_eq!(books["received"], sent, "{books}");
     assert_eq!(books["delivered"], sent, "{books}");
     assert!(before.intersection(&after).count() as u64 <= books["possible_duplicates"].as_u64().unwrap());
-}
-
-fn number(line: &str) -> Option<u64> {
-    let at = line.find("seq=")?;
-    parse_marker(line.as_bytes().get(at..)?).map(|marker| marker.number)
 }

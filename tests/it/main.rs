@@ -11,6 +11,7 @@ mod cli;
 mod configuration;
 mod dead_letters;
 mod documents;
+mod endpoints;
 mod events;
 mod faults;
 mod health;

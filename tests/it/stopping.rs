@@ -55,7 +55,7 @@ async fn what_is_not_acknowledged_in_time_is_counted_as_shed() {
 #[tokio::test(flavor = "multi_thread")]
 async fn neither_failures_nor_silence_hold_up_a_stop_in_a_hurry() {
     let vector = FakeVector::answering(|_, _| Code::Unavailable).await;
-    let silent = in_front_of(vector.address, Wire::Silence, usize::MAX).await.address;
+    let silent = in_front_of(vector.address, Wire::Silence, u64::MAX).await.address;
     for address in [vector.address, silent] {
         let config = config(address);
         let pipeline = Pipeline::start(&config).unwrap();

@@ -5,10 +5,11 @@ use std::time::Duration;
 
 use rustls::version::{TLS12, TLS13};
 use sluicegate::books::Report;
-use sluicegate::config::{Config, Tls};
+use sluicegate::config::{Config, Endpoint, Tls};
 use sluicegate::load::Sent;
 use sluicegate::pipeline::Pipeline;
-use sluicegate::push::inspect;
+use sluicegate::push::{DialError, Probe, Seen};
+use tokio::net::TcpStream;
 use tonic::Code;
 
 use crate::support::scenario::{self, flow_through, load, send};
@@ -35,6 +36,14 @@ fn trusting(files: &Files, authority: &Authority) -> Tls {
 fn with_client(files: &Files, pair: &Pair, tls: Tls) -> Tls {
     let (crt, key) = (files.put("client.pem", &pair.crt), files.put("client.key", &pair.key));
     Tls { crt_file: Some(crt), key_file: Some(key), ..tls }
+}
+
+/// What both sides show each other while a connection is made.
+async fn inspect(endpoint: &Endpoint, tls: &Tls) -> Result<Seen, DialError> {
+    let stream = TcpStream::connect((endpoint.host.as_str(), endpoint.port)).await.unwrap();
+    let mut seen = Seen::default();
+    Probe::open(endpoint, tls, stream, &mut seen).await.map(drop)?;
+    Ok(seen)
 }
 
 /// Why a connection cannot be made, in the words of the log.

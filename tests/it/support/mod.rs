@@ -14,6 +14,8 @@ use std::process::Command;
 use std::thread;
 use std::time::{Duration, Instant};
 
+use sluicegate::load::parse_marker;
+
 pub fn free_udp() -> SocketAddr {
     UdpSocket::bind("127.0.0.1:0").unwrap().local_addr().unwrap()
 }
@@ -29,6 +31,17 @@ pub fn wait_until(what: &str, mut condition: impl FnMut() -> bool) {
         assert!(Instant::now() < deadline, "waited in vain until {what}");
         thread::sleep(Duration::from_millis(10));
     }
+}
+
+/// The number that `load` gave to a message, which may be part of something longer.
+pub fn number_in(message: &[u8]) -> Option<u64> {
+    let at = message.windows(4).position(|window| window == b"seq=")?;
+    parse_marker(&message[at..]).map(|marker| marker.number)
+}
+
+/// The numbers in what `receive --json` printed.
+pub fn numbers_in(lines: &str) -> impl Iterator<Item = u64> {
+    lines.lines().filter_map(|line| number_in(line.as_bytes()))
 }
 
 /// True when the test can go on. In CI a missing capability is a failure; elsewhere it is said and passed over.

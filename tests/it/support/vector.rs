@@ -151,39 +151,51 @@ pub enum Wire {
     Eof(usize),
     /// Accepted, and never read from or answered.
     Silence,
+    /// Led to another Vector.
+    To(SocketAddr),
 }
 
+#[derive(Clone)]
 pub struct Front {
     pub address: SocketAddr,
     accepted: Arc<AtomicU64>,
+    bad: Arc<AtomicU64>,
+    silent: Arc<Mutex<Vec<TcpStream>>>,
 }
 
 impl Front {
     pub fn connections(&self) -> u64 {
         self.accepted.load(SeqCst)
     }
+
+    /// From now on all is well; connections that are not are closed.
+    pub fn mend(&self) {
+        self.bad.store(0, SeqCst);
+        self.silent.lock().unwrap().clear();
+    }
 }
 
 /// A port in front of `vector` whose first `bad` connections go wrong.
-pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> Front {
+pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: u64) -> Front {
     let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let front = Front { address: listener.local_addr().unwrap(), accepted: Arc::default() };
-    let accepted = Arc::clone(&front.accepted);
+    let front = Front {
+        address: listener.local_addr().unwrap(),
+        accepted: Arc::default(),
+        bad: Arc::new(bad.into()),
+        silent: Arc::default(),
+    };
+    let shared = front.clone();
     tokio::spawn(async move {
-        let mut silent = Vec::new();
-        for number in 0.. {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            accepted.fetch_add(1, SeqCst);
-            match if number < bad { wire } else { Wire::Good } {
-                Wire::Good => {
-                    tokio::spawn(async move {
-                        let mut behind = TcpStream::connect(vector).await.unwrap();
-                        copy_bidirectional(&mut stream, &mut behind).await.ok();
-                    });
-                }
-                Wire::Silence => silent.push(stream),
+        loop {
+            let (stream, _) = listener.accept().await.unwrap();
+            let number = shared.accepted.fetch_add(1, SeqCst);
+            match if number < shared.bad.load(SeqCst) { wire } else { Wire::Good } {
+                Wire::Good => lead(stream, vector),
+                Wire::To(other) => lead(stream, other),
+                Wire::Silence => shared.silent.lock().unwrap().push(stream),
                 Wire::Eof(bytes) => {
                     tokio::spawn(async move {
+                        let mut stream = stream;
                         let mut buffer = vec![0; bytes];
                         stream.read_exact(&mut buffer).await.ok();
                     });
@@ -192,4 +204,11 @@ pub async fn in_front_of(vector: SocketAddr, wire: Wire, bad: usize) -> Front {
         }
     });
     front
+}
+
+fn lead(mut stream: TcpStream, vector: SocketAddr) {
+    tokio::spawn(async move {
+        let mut behind = TcpStream::connect(vector).await.unwrap();
+        copy_bidirectional(&mut stream, &mut behind).await.ok();
+    });
 }
