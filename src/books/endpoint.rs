@@ -1,6 +1,6 @@
 //! What is known of each Vector that is pushed to.
 
-use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, AtomicUsize, Ordering::Relaxed};
 use std::sync::{Mutex, PoisonError};
 
 use serde::Serialize;
@@ -30,6 +30,8 @@ pub struct EndpointBooks {
     pub delivered: AtomicU64,
     /// Requests and connections that failed.
     pub failures: AtomicU64,
+    /// Whether it gets requests uncompressed because it refused compressed ones.
+    pub compression_refused: AtomicBool,
     last_error: Mutex<Option<String>>,
 }
 
@@ -48,6 +50,8 @@ pub struct EndpointReport {
     pub delivered: u64,
     /// Requests and connections that failed.
     pub failures: u64,
+    /// Whether it gets requests uncompressed because it refused compressed ones.
+    pub compression_refused: bool,
     /// What the last failure was.
     pub last_error: Option<String>,
 }
@@ -61,6 +65,7 @@ impl EndpointBooks {
             connected: AtomicU64::new(0),
             delivered: AtomicU64::new(0),
             failures: AtomicU64::new(0),
+            compression_refused: AtomicBool::new(false),
             last_error: Mutex::new(None),
         }
     }
@@ -87,6 +92,7 @@ impl EndpointBooks {
             connected,
             delivered: self.delivered.load(Relaxed),
             failures: self.failures.load(Relaxed),
+            compression_refused: self.compression_refused.load(Relaxed),
             last_error,
         }
     }

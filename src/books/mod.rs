@@ -221,6 +221,8 @@ pub struct PushBooks {
     pub dead_letters: Arc<DeadLetterBooks>,
     /// Requests acknowledged.
     pub requests: AtomicU64,
+    /// Bytes of all requests, as they went out.
+    pub sent_bytes: AtomicU64,
     /// Requests that failed and were tried again, whole or in halves.
     pub retries: AtomicU64,
     /// Events of requests that failed without an answer: they may have arrived, and be sent twice.
@@ -241,6 +243,7 @@ impl Default for PushBooks {
             rejected: Default::default(),
             dead_letters: Arc::default(),
             requests: AtomicU64::default(),
+            sent_bytes: AtomicU64::default(),
             retries: AtomicU64::default(),
             possible_duplicates: AtomicU64::default(),
             latency: Histogram::new(histogram::SECONDS),

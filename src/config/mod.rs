@@ -204,8 +204,22 @@ pub struct Vector {
     pub retry_max_duration: Option<Duration>,
     /// What becomes of a batch that a sink refused something of.
     pub on_rejected: OnRejected,
+    /// How requests are compressed.
+    pub compression: Compression,
     /// How `https://` endpoints are spoken to.
     pub tls: Tls,
+}
+
+/// How requests are compressed; Vector's words.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Compression {
+    /// Not at all.
+    None,
+    /// RFC 1952: every Vector knows it.
+    Gzip,
+    /// RFC 8878: the newest ones know it.
+    Zstd,
 }
 
 /// What becomes of a batch of which a sink refused something for good.
@@ -309,6 +323,7 @@ impl Default for Vector {
             retry_initial_backoff: Duration::from_millis(100),
             retry_max_duration: None,
             on_rejected: OnRejected::Drop,
+            compression: Compression::None,
             tls: Tls::default(),
         }
     }

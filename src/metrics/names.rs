@@ -225,6 +225,9 @@ pub const METRICS: &[Metric] = &[
     counter("sluicegate_push_requests_total", "Requests acknowledged", &[], |s| {
         one(get(&s.books.push.requests))
     }),
+    counter("sluicegate_push_sent_bytes_total", "Bytes of requests, compressed or not", &[], |s| {
+        one(get(&s.books.push.sent_bytes))
+    }),
     counter("sluicegate_push_retries_total", "Requests that failed and were tried again", &[], |s| {
         one(get(&s.books.push.retries))
     }),
@@ -256,6 +259,12 @@ pub const METRICS: &[Metric] = &[
         "Events acknowledged by the endpoint",
         ENDPOINT,
         |s| each_endpoint(s, |endpoint| endpoint.delivered as f64),
+    ),
+    gauge(
+        "sluicegate_push_endpoint_compression_refused",
+        "1 when the endpoint gets requests uncompressed because it refused compressed ones, else 0",
+        ENDPOINT,
+        |s| each_endpoint(s, |endpoint| f64::from(u8::from(endpoint.compression_refused))),
     ),
     counter(
         "sluicegate_push_endpoint_failures_total",

@@ -3,7 +3,9 @@
 //! In: [`Lease`](crate::queue::Lease)s from the queue. Out: requests, and a verdict on each answer. Nothing is lost here:
 //! what is not acknowledged goes back to the front of the queue, and any stream tries it again.
 
+mod answer;
 mod backoff;
+mod compression;
 mod connection;
 mod dial;
 mod place;
@@ -27,6 +29,7 @@ pub use verdict::{Verdict, status_name, verdict};
 
 use std::panic::AssertUnwindSafe;
 use std::sync::Arc;
+use std::sync::atomic::Ordering::Relaxed;
 use std::time::Duration;
 
 use futures_util::FutureExt;
@@ -39,6 +42,7 @@ use crate::books::{Books, EndpointBooks};
 use crate::config::{Endpoint, Vector};
 use crate::dead_letter::DeadLetters;
 use crate::queue::Queue;
+use compression::Compressor;
 use place::Place;
 
 /// A bug that strikes at once must not fill the log.
@@ -75,6 +79,7 @@ impl Context {
 struct Target {
     endpoint: Endpoint,
     books: Arc<EndpointBooks>,
+    compressor: Arc<Compressor>,
 }
 
 /// Starts every connection among `tasks`, on the current runtime. They end when the queue is closed and settled, or
@@ -88,7 +93,9 @@ pub fn start(context: &Context, tasks: &mut JoinSet<()>) {
         tasks.spawn(reject::sweep(context.clone()));
     }
     for (endpoint, books) in endpoints.iter().cloned().zip(books) {
-        tasks.spawn(places::keep(Target { endpoint, books }, context.clone()));
+        books.compression_refused.store(false, Relaxed);
+        let compressor = Arc::new(Compressor::new(context.vector.compression));
+        tasks.spawn(places::keep(Target { endpoint, books, compressor }, context.clone()));
     }
 }
 

@@ -76,7 +76,7 @@ impl Probe {
 
     async fn call(&mut self, path: &str, message: &[u8]) -> Result<(Status, Vec<u8>), String> {
         let template = Template::new(&self.endpoint, path).map_err(|error| error.to_string())?;
-        request::call(&mut self.sender, &template, framed(message).into())
+        request::call(&mut self.sender, &template, framed(message).into(), None)
             .await
             .map_err(|error| with_causes(&error))
     }

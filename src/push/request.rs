@@ -1,7 +1,7 @@
 //! One call, by hand: the batch's bytes are the request's body as they are.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
 use hyper::client::conn::http2::SendRequest;
 use tonic::{Code, Status};
@@ -11,6 +11,8 @@ use crate::text::harmless;
 
 pub(super) const PUSH_EVENTS: &str = "/vector.Vector/PushEvents";
 pub(super) const HEALTH_CHECK: &str = "/vector.Vector/HealthCheck";
+/// Says how a message is compressed (gRPC over HTTP/2, "Message-Encoding").
+const GRPC_ENCODING: HeaderName = HeaderName::from_static("grpc-encoding");
 /// Bytes of an answer's message that are kept, give or take a frame.
 const LONGEST_ANSWER: usize = 4_096;
 const USER_AGENT: &str = concat!("sluicegate/", env!("CARGO_PKG_VERSION"));
@@ -37,38 +39,30 @@ impl Template {
         Ok(Self { uri, headers })
     }
 
-    fn request(&self, body: Bytes) -> Request<Full<Bytes>> {
+    fn request(&self, body: Bytes, encoding: Option<HeaderValue>) -> Request<Full<Bytes>> {
         let mut request = Request::new(Full::new(body));
         *request.method_mut() = Method::POST;
         *request.uri_mut() = self.uri.clone();
         *request.headers_mut() = self.headers.clone();
+        if let Some(encoding) = encoding {
+            request.headers_mut().insert(GRPC_ENCODING, encoding);
+        }
         request
     }
 }
 
-/// Sends a batch and waits for the answer.
+/// Makes a call, with a body that is encoded so, and waits for the answer: its status, and the message with gRPC's prefix.
 ///
 /// # Errors
-/// When the transport failed before an answer came: the batch may or may not have arrived.
-pub(super) async fn push(
-    sender: &mut SendRequest<Full<Bytes>>,
-    template: &Template,
-    body: Bytes,
-) -> Result<Status, hyper::Error> {
-    call(sender, template, body).await.map(|(status, _)| status)
-}
-
-/// Makes a call and waits for the answer: its status, and the message with gRPC's prefix.
-///
-/// # Errors
-/// When the transport failed before an answer came.
+/// When the transport failed before an answer came: the call may or may not have arrived.
 pub(super) async fn call(
     sender: &mut SendRequest<Full<Bytes>>,
     template: &Template,
     body: Bytes,
+    encoding: Option<HeaderValue>,
 ) -> Result<(Status, Vec<u8>), hyper::Error> {
     sender.ready().await?;
-    let response = sender.send_request(template.request(body)).await?;
+    let response = sender.send_request(template.request(body, encoding)).await?;
     let (head, mut body) = response.into_parts();
     // An answer without a message has its status in the headers, every other one in the trailers.
     if let Some(status) = Status::from_header_map(&head.headers) {

@@ -1,30 +1,24 @@
 //! One request at a time: lease a batch, push it, act on the verdict.
 
-use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
-use std::time::Duration;
 
+use bytes::Bytes;
 use tokio::time::{Instant, sleep, timeout};
-use tonic::{Code, Status};
-use tracing::{error, warn};
+use tonic::Status;
+use tracing::warn;
 
+use super::answer::is_the_sinks;
+use super::compression::{compressed, encoding};
 use super::dial::Connection;
 use super::place::Place;
-use super::poison::{Sentence, judge};
-use super::reject::{expire, is_expired, reject, settle};
+use super::reject::{expire, is_expired};
 use super::request::{self, status_of_reset};
-use super::verdict::{Verdict, verdict};
-use super::{Backoff, Context};
-use crate::batch::{Answers, Trouble};
-use crate::books::Rejected;
-use crate::config::OnRejected;
-use crate::datagram::Timestamp;
+use super::{Backoff, Context, Target};
+use crate::config::Compression;
 use crate::logs::Occasionally;
 use crate::queue::Lease;
 
-/// Faults come with every batch when they come: each kind is logged once a second at most.
-static FAILED: Occasionally = Occasionally::new();
-static REFUSED: Occasionally = Occasionally::new();
+/// Faults come with every batch when they come: logged once a second at most.
 static UNANSWERED: Occasionally = Occasionally::new();
 
 /// How a stream, or all of a connection's, came to an end.
@@ -46,7 +40,7 @@ impl End {
 }
 
 /// What a stream does after an answer.
-enum Act {
+pub(super) enum Act {
     /// It takes the next batch; this one was delivered.
     Delivered,
     /// It takes the next batch.
@@ -58,8 +52,6 @@ enum Act {
 /// What came of a request that got no answer.
 enum Failure {
     Timeout,
-    /// The request alone was reset: as good as this answer.
-    Reset(Status),
     Transport(hyper::Error),
 }
 
@@ -84,12 +76,9 @@ pub(super) async fn run(mut connection: Connection, place: Place, is_pioneer: bo
         let begun = Instant::now();
         let act = match stream.push(&mut connection, &lease).await {
             Ok(status) => stream.act_on(&status, lease, begun.elapsed()).await,
-            Err(Failure::Reset(status)) => stream.act_on(&status, lease, begun.elapsed()).await,
             Err(failure) => {
-                connection.broken.send_if_modified(|broken| {
-                    *broken |= stream.give_up(failure, lease);
-                    *broken
-                });
+                connection.broken.send_replace(true);
+                stream.put_back(&failure, lease);
                 Act::Pause
             }
         };
@@ -114,10 +103,10 @@ pub(super) async fn run(mut connection: Connection, place: Place, is_pioneer: bo
     }
 }
 
-struct Stream {
-    place: Place,
-    context: Context,
-    backoff: Backoff,
+pub(super) struct Stream {
+    pub(super) place: Place,
+    pub(super) context: Context,
+    pub(super) backoff: Backoff,
 }
 
 impl Stream {
@@ -135,135 +124,43 @@ impl Stream {
         }
     }
 
+    /// Sends the batch and waits for the answer; a receiver that does not know the compression gets it without.
     async fn push(&self, connection: &mut Connection, lease: &Lease) -> Result<Status, Failure> {
-        let body = lease.batch().body.clone();
-        let answer = request::push(&mut connection.sender, &connection.template, body);
-        match timeout(self.context.vector.request_timeout, answer).await {
-            Ok(Ok(status)) => Ok(status),
-            Ok(Err(error)) => Err(status_of_reset(&error).map_or(Failure::Transport(error), Failure::Reset)),
-            Err(_) => Err(Failure::Timeout),
+        let Target { endpoint, books, compressor } = &self.place.target;
+        loop {
+            let (compression, body) = encoded(compressor.in_force(), lease.batch().body.clone()).await;
+            self.context.books.push.sent_bytes.fetch_add(body.len() as u64, Relaxed);
+            let call =
+                request::call(&mut connection.sender, &connection.template, body, encoding(compression));
+            let status = match timeout(self.context.vector.request_timeout, call).await {
+                Ok(Ok((status, _))) => status,
+                Ok(Err(error)) => status_of_reset(&error).ok_or(Failure::Transport(error))?,
+                Err(_) => return Err(Failure::Timeout),
+            };
+            if is_the_sinks(&status) || !compressor.is_refused(compression, status.code()) {
+                return Ok(status);
+            }
+            let (code, message) = (status.code(), status.message());
+            warn!(%endpoint, ?compression, ?code, message, "compressed requests are refused: it gets them uncompressed from now on");
+            books.compression_refused.store(true, Relaxed);
         }
     }
 
-    /// Carries out the verdict on an answer.
-    async fn act_on(&mut self, status: &Status, lease: Lease, latency: Duration) -> Act {
-        let books = Arc::clone(&self.context.books);
-        let push = &books.push;
-        if status.code() != Code::Ok {
-            self.place.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
-        }
-        match verdict(status.code()) {
-            Verdict::Delivered => {
-                push.latency.observe(latency.as_secs_f64());
-                push.age.observe(Timestamp::now().seconds_since(lease.batch().received));
-                self.place.took(lease.batch().events);
-                settle(lease, &push.delivered);
-                push.requests.fetch_add(1, Relaxed);
-                return Act::Delivered;
-            }
-            Verdict::Rejected
-                if self.context.vector.on_rejected == OnRejected::Split && lease.batch().events > 1 =>
-            {
-                push.retries.fetch_add(1, Relaxed);
-                push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
-                // Halving is progress; a batch that cannot be taken apart comes back whole.
-                return lease.split().map_or(Act::Pause, |()| Act::Go);
-            }
-            Verdict::Rejected => {
-                self.complain(status, "Vector refused a batch for good");
-                reject(&self.context, lease, Rejected::DataLoss, status).await;
-                return Act::Go;
-            }
-            Verdict::Split => match lease.split() {
-                // Halving is progress, not a fault of the receiver's: no pause.
-                Ok(()) => {
-                    push.retries.fetch_add(1, Relaxed);
-                    return Act::Go;
-                }
-                Err(single) if is_about_size(status) => {
-                    self.complain(status, "a single event is too large for Vector");
-                    reject(&self.context, single, Rejected::TooLarge, status).await;
-                    return Act::Go;
-                }
-                // It is not the size, then: the receiver is overloaded and says so with the same status.
-                Err(single) => self.retry(status, single),
-            },
-            Verdict::Hold => {
-                self.complain(status, "Vector takes no batches until somebody mends this; holding them");
-                push.retries.fetch_add(1, Relaxed);
-            }
-            Verdict::Suspect if !is_the_sinks(status) => return self.suspect(status, lease).await,
-            Verdict::Suspect | Verdict::Retry => self.retry(status, lease),
-        }
-        Act::Pause
-    }
-
-    /// Tries a batch again that may be at fault itself, or no longer.
-    async fn suspect(&mut self, status: &Status, mut lease: Lease) -> Act {
-        let before = lease.batch().trouble.as_deref().copied().unwrap_or_default();
-        let push = &self.context.books.push;
-        let answers = Answers { taken: push.requests.load(Relaxed), failed: push.retries.load(Relaxed) };
-        let acknowledged = self.place.delivered.load(Relaxed);
-        let trouble = before.after_failure(self.place.number, acknowledged, answers);
-        lease.set_trouble(trouble);
-        if trouble.strikes > before.strikes {
-            self.backoff.reset(); // the receiver is well, as others pass
-        }
-        let sentence = judge(lease.batch().events, &trouble, trouble.chance(answers));
-        if sentence == Sentence::Reject {
-            self.complain(
-                status,
-                "an event failed again and again while others passed: it is poison, and rejected",
-            );
-            reject(&self.context, lease, Rejected::Poison, status).await;
-            return Act::Go;
-        }
-        self.count_retry(status, &lease);
-        match sentence {
-            Sentence::Halve => {
-                lease.set_trouble(Trouble::of_half());
-                return lease.split().map_or(Act::Pause, |()| Act::Go);
-            }
-            Sentence::GiveWay => lease.give_way(),
-            Sentence::Again | Sentence::Reject => {}
-        }
-        Act::Pause
-    }
-
-    fn retry(&self, status: &Status, lease: Lease) {
-        self.count_retry(status, &lease);
-    }
-
-    fn count_retry(&self, status: &Status, lease: &Lease) {
-        let push = &self.context.books.push;
-        push.retries.fetch_add(1, Relaxed);
-        // A failure is an answer, but not that nothing arrived: a proxy may have lost Vector's acknowledgement.
-        push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
-        if let Some(suppressed) = FAILED.now() {
-            let (endpoint, code, message) = (&self.place.target.endpoint, status.code(), status.message());
-            warn!(%endpoint, ?code, message, suppressed, "a batch failed; trying again");
-        }
-    }
-
-    /// Puts the batch back; true when the connection is to be given up with it.
-    fn give_up(&self, failure: Failure, lease: Lease) -> bool {
+    /// Puts a batch back that may have arrived.
+    fn put_back(&self, failure: &Failure, lease: Lease) {
         let push = &self.context.books.push;
         push.retries.fetch_add(1, Relaxed);
         push.possible_duplicates.fetch_add(lease.batch().events, Relaxed);
-        let endpoint = &self.place.target.endpoint;
-        let (broken, error) = match &failure {
-            Failure::Timeout => (true, "no answer within the deadline".to_owned()),
-            Failure::Reset(status) => (false, status.message().to_owned()),
-            Failure::Transport(error) => (true, with_causes(error)),
+        self.place.set_trusted(false);
+        let Target { endpoint, books, .. } = &self.place.target;
+        let error = match failure {
+            Failure::Timeout => "no answer within the deadline".to_owned(),
+            Failure::Transport(error) => with_causes(error),
         };
-        if broken {
-            self.place.set_trusted(false);
-        }
-        self.place.target.books.failed(&error);
+        books.failed(&error);
         if let Some(suppressed) = UNANSWERED.now() {
             warn!(%endpoint, error, suppressed, "a batch got no answer; trying again");
         }
-        broken
     }
 
     /// The watchdog's: what answers and acknowledges nothing may be something between here and Vector, which another
@@ -274,25 +171,18 @@ impl Stream {
         self.place.set_trusted(false);
         connection.broken.send_replace(true);
     }
+}
 
-    fn complain(&self, status: &Status, what: &str) {
-        if let Some(suppressed) = REFUSED.now() {
-            let (endpoint, code, message) = (&self.place.target.endpoint, status.code(), status.message());
-            error!(%endpoint, ?code, message, suppressed, "{what}");
-        }
+/// The body as it goes out. Compressing takes milliseconds, so it is done where it holds up no other stream.
+async fn encoded(compression: Compression, body: Bytes) -> (Compression, Bytes) {
+    if compression == Compression::None {
+        return (compression, body);
     }
-}
-
-/// Vector says so of a sink that failed: whatever the batch, it is to be sent again.
-fn is_the_sinks(status: &Status) -> bool {
-    status.code() == Code::Internal && status.message().contains("Delivery error")
-}
-
-/// RESOURCE_EXHAUSTED is what some receivers say of a large message, and others of their own overload.
-fn is_about_size(status: &Status) -> bool {
-    let speaks_of_size =
-        |message: &str| ["larger", "large", "size", "length"].iter().any(|word| message.contains(word));
-    status.code() == Code::OutOfRange || speaks_of_size(&status.message().to_ascii_lowercase())
+    let plain = body.clone();
+    match tokio::task::spawn_blocking(move || compressed(compression, &body)).await {
+        Ok(Ok(body)) => (compression, body),
+        _ => (Compression::None, plain),
+    }
 }
 
 /// hyper says what failed; why is in the causes.

@@ -17,6 +17,7 @@ use std::io;
 use std::sync::Arc;
 
 use tokio::net::TcpListener;
+use tonic::codec::CompressionEncoding;
 use tonic::transport::server::{Server, TcpIncoming};
 use tonic::{Request, Response, Status};
 
@@ -87,7 +88,10 @@ async fn serve_by<S: Sink>(
     stop: impl Future<Output = ()>,
 ) -> Result<(), tonic::transport::Error> {
     let (health, health_service) = tonic_health::server::health_reporter();
-    let vector = VectorServer::new(Service { sink }).max_decoding_message_size(MAX_REQUEST);
+    let vector = VectorServer::new(Service { sink })
+        .max_decoding_message_size(MAX_REQUEST)
+        .accept_compressed(CompressionEncoding::Gzip)
+        .accept_compressed(CompressionEncoding::Zstd);
     health.set_serving::<VectorServer<Service<S>>>().await;
     server
         .add_service(health_service)

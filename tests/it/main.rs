@@ -8,6 +8,7 @@ mod admin;
 mod against_vrl;
 mod check;
 mod cli;
+mod compression;
 mod configuration;
 mod dead_letters;
 mod documents;

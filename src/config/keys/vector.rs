@@ -6,7 +6,7 @@ use super::values::{
     choice, file, integer, shown_file, shown_size, shown_time, size, switch, text, texts, time,
 };
 use super::{Key, Kind};
-use crate::config::OnRejected;
+use crate::config::{Compression, OnRejected};
 
 pub(super) const KEYS: &[Key] = &[
     Key {
@@ -37,6 +37,16 @@ pub(super) const KEYS: &[Key] = &[
         help: "Requests in flight on each connection",
         set: |draft, value| integer(value).map(|n| draft.config.vector.streams = n),
         show: |config, _| json!(config.vector.streams),
+    },
+    Key {
+        path: "vector.compression",
+        flag: "compression",
+        kind: Kind::Choice(&["none", "gzip", "zstd"]),
+        help: "How requests are compressed; a Vector that does not know it gets them uncompressed",
+        set: |draft, value| {
+            choice::<Compression>(value).map(|compression| draft.config.vector.compression = compression)
+        },
+        show: |config, _| json!(config.vector.compression),
     },
     Key {
         path: "vector.on_rejected",

@@ -1,7 +1,7 @@
 //! A Vector that answers as a test wants, and remembers what it acknowledged.
 
 use std::net::SocketAddr;
-use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::SeqCst};
 use std::sync::{Arc, Mutex};
 use std::time::Duration;
 
@@ -14,6 +14,7 @@ use sluicegate::proto::vector::{
 use sluicegate::receiver::{Counter, Received, Sink};
 use tokio::io::{AsyncReadExt, copy_bidirectional};
 use tokio::net::{TcpListener, TcpStream};
+use tonic::codec::CompressionEncoding::{self, Gzip, Zstd};
 use tonic::transport::server::TcpIncoming;
 use tonic::{Code, Request, Response, Status};
 
@@ -28,6 +29,8 @@ pub struct FakeVector {
 struct State {
     answer: Box<Answer>,
     requests: AtomicU64,
+    compressed: AtomicU64,
+    fails_to_decode: AtomicBool,
     counter: Counter,
     events: Mutex<Vec<EventWrapper>>,
     keep: Box<Keep>,
@@ -43,6 +46,11 @@ impl Vector for Shared {
         request: Request<PushEventsRequest>,
     ) -> Result<Response<PushEventsResponse>, Status> {
         let state = &self.0;
+        let is_compressed = request.metadata().contains_key("grpc-encoding");
+        state.compressed.fetch_add(is_compressed.into(), SeqCst);
+        if is_compressed && state.fails_to_decode.load(SeqCst) {
+            return Err(Status::internal("Error decompressing: corrupt deflate stream"));
+        }
         let events = request.into_inner().events;
         let code = (state.answer)(state.requests.fetch_add(1, SeqCst), &events);
         if code != Code::Ok {
@@ -71,7 +79,22 @@ impl FakeVector {
 
     /// One that takes everything and keeps some of it.
     pub async fn keeping(keep: impl Fn(&EventWrapper) -> bool + Send + Sync + 'static) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), Box::new(keep), None).await
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(keep), None, &[Gzip, Zstd]).await
+    }
+
+    /// One that takes everything, only counts, and knows these encodings.
+    pub async fn knowing(encodings: &[CompressionEncoding]) -> Self {
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), None, encodings).await
+    }
+
+    /// From now on it answers INTERNAL to whatever is compressed.
+    pub fn fail_to_decode(&self) {
+        self.state.fails_to_decode.store(true, SeqCst);
+    }
+
+    /// Requests that came compressed.
+    pub fn compressed(&self) -> u64 {
+        self.state.compressed.load(SeqCst)
     }
 
     /// One that answers by the function, and only counts.
@@ -81,25 +104,34 @@ impl FakeVector {
 
     /// One that answers by what is in a request, and only counts.
     pub async fn judging(answer: impl Fn(u64, &[EventWrapper]) -> Code + Send + Sync + 'static) -> Self {
-        Self::serve(Box::new(answer), Box::new(|_| false), None).await
+        Self::serve(Box::new(answer), Box::new(|_| false), None, &[Gzip, Zstd]).await
     }
 
     /// One that closes each connection (GOAWAY) when it is this old.
     pub async fn saying_goodbye(after: Duration) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), Some(after)).await
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), Some(after), &[Gzip, Zstd]).await
     }
 
-    async fn serve(answer: Box<Answer>, keep: Box<Keep>, max_age: Option<Duration>) -> Self {
+    async fn serve(
+        answer: Box<Answer>,
+        keep: Box<Keep>,
+        max_age: Option<Duration>,
+        encodings: &[CompressionEncoding],
+    ) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
             answer,
             requests: AtomicU64::new(0),
+            compressed: AtomicU64::new(0),
+            fails_to_decode: AtomicBool::new(false),
             counter: Counter::default(),
             events: Mutex::default(),
             keep,
         });
         let service = VectorServer::new(Shared(Arc::clone(&state))).max_decoding_message_size(100 << 20);
+        let service =
+            encodings.iter().fold(service, |service, encoding| service.accept_compressed(*encoding));
         let mut server = tonic::transport::Server::builder();
         if let Some(age) = max_age {
             server = server.max_connection_age(age).max_connection_age_grace(Duration::from_millis(50));
