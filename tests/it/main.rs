@@ -23,6 +23,7 @@ mod programs;
 mod receiver;
 mod reload;
 mod senders;
+mod soak;
 mod spool;
 mod stopping;
 mod tls;
