@@ -219,6 +219,8 @@ pub struct PushBooks {
     pub rejected: [AtomicU64; Rejected::ALL.len()],
     /// What became of them then.
     pub dead_letters: Arc<DeadLetterBooks>,
+    /// Answers, by the number of their gRPC status (grpc.io, "Status codes").
+    pub answers: [AtomicU64; 17],
     /// Requests acknowledged.
     pub requests: AtomicU64,
     /// Bytes of all requests, as they went out.
@@ -242,6 +244,7 @@ impl Default for PushBooks {
             delivered: AtomicU64::default(),
             rejected: Default::default(),
             dead_letters: Arc::default(),
+            answers: Default::default(),
             requests: AtomicU64::default(),
             sent_bytes: AtomicU64::default(),
             retries: AtomicU64::default(),

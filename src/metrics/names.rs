@@ -10,6 +10,7 @@ use crate::books::{
     histogram::{self, Scale},
 };
 use crate::parse::ParseError;
+use crate::push::status_name;
 use crate::spool::Spool;
 
 /// A counter only grows; a gauge goes up and down; a histogram counts by size.
@@ -227,6 +228,10 @@ pub const METRICS: &[Metric] = &[
     }),
     counter("sluicegate_push_sent_bytes_total", "Bytes of requests, compressed or not", &[], |s| {
         one(get(&s.books.push.sent_bytes))
+    }),
+    counter("sluicegate_push_answers_total", "Answers of Vector's, by gRPC status", &["code"], |s| {
+        let answers = s.books.push.answers.iter().enumerate();
+        answers.map(|(code, count)| (vec![status_name((code as i32).into())], get(count))).collect()
     }),
     counter("sluicegate_push_retries_total", "Requests that failed and were tried again", &[], |s| {
         one(get(&s.books.push.retries))

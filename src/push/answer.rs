@@ -27,6 +27,7 @@ impl Stream {
     pub(super) async fn act_on(&mut self, status: &Status, lease: Lease, latency: Duration) -> Act {
         let books = Arc::clone(&self.context.books);
         let push = &books.push;
+        push.answers[status.code() as usize].fetch_add(1, Relaxed);
         if status.code() != Code::Ok {
             self.place.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
         }

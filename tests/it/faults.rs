@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 use std::thread::sleep;
 use std::time::Duration;
 
+use sluicegate::config::Batch;
 use tonic::Code;
 
 use crate::support::process::Process;
@@ -42,6 +43,19 @@ async fn a_receiver_with_a_small_limit_gets_halves() {
     let numbers = vector.received().numbers.unwrap();
     assert_eq!((report.delivered, report.rejected), (sent.sent, 0));
     assert_eq!((numbers.unique, numbers.duplicates), (sent.sent, 0));
+}
+
+/// gRPC libraries have it by default, and so had Vector before 0.31.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_receiver_with_grpcs_own_limit_of_4_mib_gets_what_fits() {
+    let vector = FakeVector::limited(4 << 20).await;
+    let mut config = config(vector.address);
+    config.batch = Batch { max_bytes: 8 << 20, max_events: 100_000, timeout: Duration::from_secs(1) };
+    config.listeners[0].workers = 1;
+    let (sent, report) = flow_through(config).await;
+    let numbers = vector.received().numbers.unwrap();
+    assert!(report.retries > 0, "a batch was beyond the limit");
+    assert_eq!((report.delivered, numbers.unique, numbers.duplicates), (sent.sent, sent.sent, 0));
 }
 
 #[tokio::test(flavor = "multi_thread")]

@@ -48,6 +48,25 @@ async fn an_outage_that_memory_cannot_hold_loses_nothing() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_directory_that_is_removed_while_running_costs_nothing_that_is_in_use() {
+    let directory = tempfile::tempdir().unwrap();
+    let down = free_tcp();
+    let pipeline = Pipeline::start(&overflowing(down, directory.path(), 1 << 20)).unwrap();
+    let target = pipeline.addresses().next().unwrap();
+    let first = send(load(target, 20_000, 1.0)).await;
+    wait_until("some wait on disk", || pipeline.report().spooled > 0);
+    std::fs::remove_dir_all(directory.path().join("spool")).unwrap();
+    let second = send(load(target, 20_000, 3.0)).await; // more than the file in use takes
+    let receive = Process::receive(down, "--count");
+    let sent = first.sent + second.sent;
+    wait_until("all is delivered", || pipeline.report().delivered == sent);
+    let report = pipeline.stop(Duration::from_secs(60), pending()).await;
+    assert!(report.balances(), "{report:?}");
+    assert_eq!((report.received, report.spooled, report.shed), (sent, 0, 0), "{report:?}");
+    assert_eq!(receive.stop().json()["events"], sent);
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn what_a_stop_leaves_is_sent_by_the_next_start() {
     let directory = tempfile::tempdir().unwrap();
     let pipeline = Pipeline::start(&overflowing(free_tcp(), directory.path(), 64 << 20)).unwrap();

@@ -36,6 +36,19 @@ struct State {
     keep: Box<Keep>,
 }
 
+/// What it takes, and for how long.
+struct Limits {
+    max_bytes: usize,
+    max_age: Option<Duration>,
+    encodings: Vec<CompressionEncoding>,
+}
+
+impl Default for Limits {
+    fn default() -> Self {
+        Self { max_bytes: 100 << 20, max_age: None, encodings: vec![Gzip, Zstd] }
+    }
+}
+
 /// Which events to keep.
 pub type Keep = dyn Fn(&EventWrapper) -> bool + Send + Sync;
 
@@ -79,12 +92,23 @@ impl FakeVector {
 
     /// One that takes everything and keeps some of it.
     pub async fn keeping(keep: impl Fn(&EventWrapper) -> bool + Send + Sync + 'static) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), Box::new(keep), None, &[Gzip, Zstd]).await
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(keep), Limits::default()).await
     }
 
     /// One that takes everything, only counts, and knows these encodings.
     pub async fn knowing(encodings: &[CompressionEncoding]) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), None, encodings).await
+        Self::serve(
+            Box::new(|_, _| Code::Ok),
+            Box::new(|_| false),
+            Limits { encodings: encodings.to_vec(), ..Limits::default() },
+        )
+        .await
+    }
+
+    /// One that takes everything in requests of up to so many bytes, and only counts.
+    pub async fn limited(max_bytes: usize) -> Self {
+        let limits = Limits { max_bytes, ..Limits::default() };
+        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), limits).await
     }
 
     /// From now on it answers INTERNAL to whatever is compressed.
@@ -104,20 +128,20 @@ impl FakeVector {
 
     /// One that answers by what is in a request, and only counts.
     pub async fn judging(answer: impl Fn(u64, &[EventWrapper]) -> Code + Send + Sync + 'static) -> Self {
-        Self::serve(Box::new(answer), Box::new(|_| false), None, &[Gzip, Zstd]).await
+        Self::serve(Box::new(answer), Box::new(|_| false), Limits::default()).await
     }
 
     /// One that closes each connection (GOAWAY) when it is this old.
     pub async fn saying_goodbye(after: Duration) -> Self {
-        Self::serve(Box::new(|_, _| Code::Ok), Box::new(|_| false), Some(after), &[Gzip, Zstd]).await
+        Self::serve(
+            Box::new(|_, _| Code::Ok),
+            Box::new(|_| false),
+            Limits { max_age: Some(after), ..Limits::default() },
+        )
+        .await
     }
 
-    async fn serve(
-        answer: Box<Answer>,
-        keep: Box<Keep>,
-        max_age: Option<Duration>,
-        encodings: &[CompressionEncoding],
-    ) -> Self {
+    async fn serve(answer: Box<Answer>, keep: Box<Keep>, limits: Limits) -> Self {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let address = listener.local_addr().unwrap();
         let state = Arc::new(State {
@@ -129,11 +153,12 @@ impl FakeVector {
             events: Mutex::default(),
             keep,
         });
-        let service = VectorServer::new(Shared(Arc::clone(&state))).max_decoding_message_size(100 << 20);
         let service =
-            encodings.iter().fold(service, |service, encoding| service.accept_compressed(*encoding));
+            VectorServer::new(Shared(Arc::clone(&state))).max_decoding_message_size(limits.max_bytes);
+        let service =
+            limits.encodings.iter().fold(service, |service, encoding| service.accept_compressed(*encoding));
         let mut server = tonic::transport::Server::builder();
-        if let Some(age) = max_age {
+        if let Some(age) = limits.max_age {
             server = server.max_connection_age(age).max_connection_age_grace(Duration::from_millis(50));
         }
         let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
