@@ -1,22 +1,31 @@
 //! Measuring: each stage a process of its own, so that its CPU is accounted from outside.
 //!
-//! In: what to offer. Out: what each stage cost, what was lost, and on what machine.
+//! In: what to offer, to which [`Forwarder`]s. Out: what each stage cost, what was lost, and on what machine.
 
 pub mod corpus;
+mod forwarder;
+mod lines;
 mod machine;
+pub mod plan;
+pub mod simulation;
+mod sink;
 mod stage;
+pub mod table;
 
+pub use forwarder::Forwarder;
+pub use lines::count_lines;
 pub use machine::Machine;
-pub use stage::{Cost, Stage, StageError};
+pub use stage::{Cost, Pins, Stage, StageError};
 
 use std::net::{TcpListener, UdpSocket};
+use std::path::PathBuf;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
 /// What to offer, and to how many workers.
-#[derive(Debug, Clone, Copy, Serialize)]
+#[derive(Debug, Clone, Serialize)]
 pub struct Offer {
     /// Datagrams a second.
     pub rate: u64,
@@ -26,29 +35,37 @@ pub struct Offer {
     pub size: usize,
     /// Source ports.
     pub flows: usize,
+    /// A file whose lines are sent in place of made-up messages.
+    pub corpus: Option<PathBuf>,
     /// Receive threads.
     pub workers: usize,
+    /// On which cores each stage runs.
+    pub pins: Pins,
 }
 
-/// What a run of the pipeline, or of its receiving half, gave.
+/// What a run of a pipeline, or of its receiving half, gave.
 #[derive(Debug, Clone, Serialize)]
 pub struct Outcome {
     /// Which stages ran.
-    pub pipeline: &'static str,
+    pub pipeline: String,
+    /// Datagrams a second that were asked for.
+    pub offered: u64,
+    /// Receive threads.
+    pub workers: usize,
     /// Datagrams sent.
     pub sent: u64,
     /// Datagrams a second, as measured at the sender.
     pub rate: f64,
-    /// Datagrams that arrived at the end, each counted once.
+    /// Datagrams that arrived at the end, each counted once where they are numbered.
     pub arrived: u64,
-    /// Datagrams that the kernel dropped at the sockets.
-    pub kernel_drops: u64,
+    /// Datagrams that the kernel dropped at the sockets, where the forwarder tells.
+    pub kernel_drops: Option<u64>,
     /// The sender's CPU, microseconds a datagram sent.
     pub load_us: f64,
     /// The receiving or forwarding process's.
     pub forwarder: Cost,
     /// The end receiver's, where there was one.
-    pub receiver: Option<Cost>,
+    pub sink: Option<Cost>,
 }
 
 impl Outcome {
@@ -56,68 +73,24 @@ impl Outcome {
     pub fn lost(&self) -> u64 {
         self.sent.saturating_sub(self.arrived)
     }
+
+    /// The CPU of all but the sender, microseconds a datagram sent.
+    pub fn cpu_us(&self) -> f64 {
+        self.forwarder.cpu_us + self.sink.map_or(0.0, |sink| sink.cpu_us)
+    }
 }
 
-/// Receive and throw away: the floor that the pipeline is compared with.
-///
-/// # Errors
-/// When a stage cannot be started or ends without its last line.
-pub fn discard(offer: &Offer) -> Result<Outcome, StageError> {
-    let address = free_udp()?;
-    let workers = offer.workers.to_string();
-    let discard = Stage::start("discard", &["discard", &address, "--workers", &workers])?;
-    discard.wait_for_udp(&address)?;
-    let sent = load(offer, &address)?;
-    let (forwarder, last) = discard.stop(number(&sent, "sent"))?;
-    Ok(Outcome {
-        pipeline: "load → discard",
-        sent: number(&sent, "sent"),
-        rate: sent["rate"].as_f64().unwrap_or_default(),
-        arrived: number(&last, "received"),
-        kernel_drops: number(&last, "kernel_drops"),
-        load_us: sent["cpu_us_per_message"].as_f64().unwrap_or_default(),
-        forwarder,
-        receiver: None,
-    })
-}
-
-/// The whole pipeline into a counting receiver. `options` go to `run` as they are.
-///
-/// # Errors
-/// When a stage cannot be started or ends without its last line.
-pub fn pipeline(offer: &Offer, options: &[String]) -> Result<Outcome, StageError> {
-    let (address, vector) = (free_udp()?, free_tcp()?);
-    let receiver = Stage::start("receive", &["receive", &vector, "--count"])?;
-    receiver.wait_for_tcp(&vector)?;
-    let (workers, url) = (offer.workers.to_string(), format!("http://{vector}"));
-    let mut arguments = vec!["run", "--listen", &address, "--vector", &url, "--workers", &workers];
-    arguments.extend(options.iter().map(String::as_str));
-    let run = Stage::start("run", &arguments)?;
-    run.wait_for_udp(&address)?;
-    let sent = load(offer, &address)?;
-    let count = number(&sent, "sent");
-    let (forwarder, books) = run.stop(count)?;
-    let (receiver, last) = receiver.stop(count)?;
-    Ok(Outcome {
-        pipeline: "load → run → receive",
-        sent: count,
-        rate: sent["rate"].as_f64().unwrap_or_default(),
-        arrived: number(&last, "unique"),
-        kernel_drops: number(&books, "kernel_drops"),
-        load_us: sent["cpu_us_per_message"].as_f64().unwrap_or_default(),
-        forwarder,
-        receiver: Some(receiver),
-    })
-}
-
+/// Offers, and waits until all of it is sent.
 fn load(offer: &Offer, address: &str) -> Result<Json, StageError> {
     let number = |n: u64| n.to_string();
     let (rate, seconds) = (number(offer.rate), number(offer.seconds));
     let (size, flows) = (number(offer.size as u64), number(offer.flows as u64));
-    let arguments =
-        ["load", address, "--rate", &rate, "--seconds", &seconds, "--size", &size, "--flows", &flows];
+    let corpus = offer.corpus.as_ref().map(|path| path.to_string_lossy().into_owned());
+    let mut arguments =
+        vec!["load", address, "--rate", &rate, "--seconds", &seconds, "--size", &size, "--flows", &flows];
+    arguments.extend(corpus.iter().flat_map(|path| ["--corpus", path]));
     let limit = Duration::from_secs(offer.seconds * 10 + 30);
-    Stage::start("load", &arguments)?.finish(limit)
+    Stage::start("load", &arguments, offer.pins.load.as_deref())?.finish(limit)
 }
 
 fn number(last: &Json, key: &str) -> u64 {

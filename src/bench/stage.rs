@@ -1,7 +1,9 @@
 //! One stage: this program started again with other arguments.
 
 use std::io::{self, BufRead, BufReader};
+use std::path::Path;
 use std::process::{Child, ChildStdout, Command, Stdio};
+use std::str::FromStr;
 use std::thread;
 use std::time::{Duration, Instant};
 use std::{env, fs};
@@ -22,9 +24,44 @@ pub enum StageError {
     /// It took too long.
     #[error("the stage `{0}` did not {1} in time")]
     Slow(&'static str, &'static str),
+    /// It ended before it was told to; its errors are on stderr.
+    #[error("the stage `{0}` ended early; its messages are above")]
+    Ended(&'static str),
     /// It ended without its last line of JSON; its errors are on stderr.
     #[error("the stage `{0}` ended without a result; its messages are above")]
     Silent(&'static str),
+}
+
+/// Cores that stages are kept to, each a list such as `0,2-3`; none where the scheduler decides.
+#[derive(Debug, Clone, Default, PartialEq, Eq, Serialize)]
+pub struct Pins {
+    /// The sender's.
+    pub load: Option<String>,
+    /// The receiving or forwarding process's.
+    pub forwarder: Option<String>,
+    /// The end receiver's.
+    pub sink: Option<String>,
+}
+
+impl FromStr for Pins {
+    type Err = String;
+
+    fn from_str(text: &str) -> Result<Self, String> {
+        let mut lists = text.split('/').map(str::to_owned);
+        let pins = Self { load: lists.next(), forwarder: lists.next(), sink: lists.next() };
+        let is_list = |list: &Option<String>| {
+            list.as_ref().is_some_and(|list| {
+                !list.is_empty() && list.bytes().all(|b| b.is_ascii_digit() || b == b',' || b == b'-')
+            })
+        };
+        match [&pins.load, &pins.forwarder, &pins.sink].into_iter().all(is_list) && lists.next().is_none() {
+            true => Ok(pins),
+            false => {
+                Err("write three lists of cores, of the load, the forwarder and the sink, such as 0/1-2/3"
+                    .to_owned())
+            }
+        }
+    }
 }
 
 /// What a stage cost, as the kernel accounts for its process.
@@ -43,6 +80,7 @@ pub struct Cost {
 pub struct Stage {
     name: &'static str,
     child: Child,
+    /// Where its last line comes, if it is this program.
     out: Option<BufReader<ChildStdout>>,
     begin: Usage,
 }
@@ -56,12 +94,12 @@ struct Usage {
 }
 
 impl Stage {
-    /// Starts this program with `arguments`.
+    /// Starts this program with `arguments`, on these cores where they are given.
     ///
     /// # Errors
     /// When the machine refuses.
-    pub fn start(name: &'static str, arguments: &[&str]) -> Result<Self, StageError> {
-        let mut child = Command::new(env::current_exe()?)
+    pub fn start(name: &'static str, arguments: &[&str], pin: Option<&str>) -> Result<Self, StageError> {
+        let mut child = kept_to(pin, &env::current_exe()?)
             .args(arguments)
             .env("RUST_LOG", "warn")
             .stdin(Stdio::null())
@@ -72,11 +110,27 @@ impl Stage {
         Ok(Self { name, child, out, begin })
     }
 
+    /// Starts another program, which has nothing to say at its end.
+    ///
+    /// # Errors
+    /// When the machine refuses.
+    pub fn program(
+        name: &'static str,
+        program: &Path,
+        arguments: &[String],
+        pin: Option<&str>,
+    ) -> Result<Self, StageError> {
+        let child =
+            kept_to(pin, program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
+        let begin = Usage::of(child.id());
+        Ok(Self { name, child, out: None, begin })
+    }
+
     /// Waits until it has a UDP socket on `address`, then begins to account.
     ///
     /// # Errors
     /// When it does not get that far.
-    pub fn wait_for_udp(&self, address: &str) -> Result<(), StageError> {
+    pub fn wait_for_udp(&mut self, address: &str) -> Result<(), StageError> {
         self.wait_for_port("/proc/net/udp", address)
     }
 
@@ -84,11 +138,11 @@ impl Stage {
     ///
     /// # Errors
     /// When it does not get that far.
-    pub fn wait_for_tcp(&self, address: &str) -> Result<(), StageError> {
+    pub fn wait_for_tcp(&mut self, address: &str) -> Result<(), StageError> {
         self.wait_for_port("/proc/net/tcp", address)
     }
 
-    fn wait_for_port(&self, table: &str, address: &str) -> Result<(), StageError> {
+    fn wait_for_port(&mut self, table: &str, address: &str) -> Result<(), StageError> {
         let port: u16 = address.rsplit(':').next().and_then(|port| port.parse().ok()).unwrap_or_default();
         let ends = format!(":{port:04X}");
         let deadline = Instant::now() + PATIENCE;
@@ -99,9 +153,35 @@ impl Stage {
             if local.any(|address| address.ends_with(&ends)) {
                 return Ok(());
             }
+            self.still_runs()?;
             thread::sleep(Duration::from_millis(10));
         }
         Err(StageError::Slow(self.name, "listen"))
+    }
+
+    fn still_runs(&mut self) -> Result<(), StageError> {
+        self.child.try_wait()?.map_or(Ok(()), |_| Err(StageError::Ended(self.name)))
+    }
+
+    /// Waits until it has used no CPU to speak of for a while: what was queued in it is gone.
+    ///
+    /// # Errors
+    /// When it never comes to rest.
+    pub fn wait_until_idle(&mut self) -> Result<(), StageError> {
+        const REST: Duration = Duration::from_millis(300);
+        const IDLE_US: f64 = 10_000.0; // a clock tick
+        let deadline = Instant::now() + PATIENCE;
+        let mut before = Usage::of(self.child.id()).cpu_us;
+        while Instant::now() < deadline {
+            thread::sleep(REST);
+            self.still_runs()?;
+            let now = Usage::of(self.child.id()).cpu_us;
+            if now - before <= IDLE_US {
+                return Ok(());
+            }
+            before = now;
+        }
+        Err(StageError::Slow(self.name, "come to rest"))
     }
 
     /// Waits for it to end by itself and gives its last line.
@@ -138,9 +218,10 @@ impl Stage {
         let cost = Cost {
             cpu_us: (usage.cpu_us - self.begin.cpu_us) / datagrams.max(1) as f64,
             peak_rss_kib: usage.peak_rss_kib,
-            page_faults_per_second: (usage.page_faults - self.begin.page_faults) as f64 / seconds,
+            page_faults_per_second: usage.page_faults.saturating_sub(self.begin.page_faults) as f64 / seconds,
         };
-        Ok((cost, self.last_line()?))
+        let says = self.out.is_some();
+        Ok((cost, if says { self.last_line()? } else { Json::Null }))
     }
 
     fn last_line(&mut self) -> Result<Json, StageError> {
@@ -159,6 +240,14 @@ impl Stage {
         }
         Ok(())
     }
+}
+
+/// A command on these cores; taskset(1) becomes the program, so that the process is the same.
+fn kept_to(pin: Option<&str>, program: &Path) -> Command {
+    let Some(cores) = pin else { return Command::new(program) };
+    let mut command = Command::new("taskset");
+    command.args(["--cpu-list", cores]).arg(program);
+    command
 }
 
 impl Drop for Stage {

@@ -1,19 +1,24 @@
-//! `sluicegate bench`: what the pipeline costs here, beside what receiving alone costs.
+//! `sluicegate bench`: what the pipeline costs here, beside what receiving alone costs, and what peers do.
 
 use std::net::SocketAddr;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::thread;
+use std::{fs, thread};
 
 use serde::Serialize;
 
-use super::{Failure, Signals, print, print_json, runtime, table::grouped};
-use crate::bench::{self, Machine, Offer, Outcome};
+use super::{Failure, Signals, print, print_json, runtime};
+use crate::bench::plan::{Plan, sweep};
+use crate::bench::{Forwarder, Machine, Offer, Outcome, Pins, StageError, count_lines, table};
 use crate::config::{Listener, usable_cores};
+use crate::numbers::grouped;
 use crate::receive::Discard;
 
 #[derive(Debug, clap::Args)]
 pub(super) struct Args {
+    /// What to measure
+    #[arg(long, value_enum, default_value_t = Plan::Once)]
+    plan: Plan,
     /// Messages a second
     #[arg(long, value_name = "N", default_value_t = 100_000)]
     rate: u64,
@@ -26,15 +31,27 @@ pub(super) struct Args {
     /// Source ports
     #[arg(long, value_name = "N", default_value_t = 1)]
     flows: usize,
+    /// Send the lines of this file, not made-up messages
+    #[arg(long, value_name = "FILE")]
+    corpus: Option<PathBuf>,
     /// Receive threads [default: usable cores]
     #[arg(long, value_name = "N")]
     workers: Option<usize>,
+    /// Also measure what this script starts in our place (see bench/peers); may be repeated
+    #[arg(long, value_name = "SCRIPT")]
+    peer: Vec<PathBuf>,
+    /// Cores of the load, the forwarder and the sink, such as 0/1-2/3 [default: as the scheduler likes]
+    #[arg(long, value_name = "LISTS")]
+    pin: Option<Pins>,
     /// Repeat each run this often
     #[arg(long, value_name = "N", default_value_t = 1)]
     runs: usize,
     /// Also write the machine and every run to this file, as JSON
     #[arg(long, value_name = "FILE")]
     report: Option<PathBuf>,
+    /// Also write every run to this file, as CSV
+    #[arg(long, value_name = "FILE")]
+    csv: Option<PathBuf>,
     /// Options for `sluicegate run`, after `--`
     #[arg(last = true)]
     options: Vec<String>,
@@ -43,9 +60,12 @@ pub(super) struct Args {
 #[derive(Debug, Serialize)]
 struct Report {
     machine: Machine,
+    plan: Plan,
     offer: Offer,
     options: Vec<String>,
     outcomes: Vec<Outcome>,
+    /// The highest rate without loss, where it was looked for.
+    without_loss: Vec<(String, Option<u64>)>,
 }
 
 pub(super) fn run(args: &Args) -> Result<(), Failure> {
@@ -54,85 +74,85 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
             return Err(Failure::usage(format!("{flag} 0 measures nothing: give 1 or more")));
         }
     }
+    if let Some(missing) = args.peer.iter().find(|script| !script.is_file()) {
+        let path = missing.display();
+        return Err(Failure::usage(format!(
+            "--peer {path} is no file: name a script such as bench/peers/rsyslog.sh"
+        )));
+    }
     let offer = Offer {
         rate: args.rate,
         seconds: args.seconds,
         size: args.size,
         flows: args.flows,
+        corpus: args.corpus.clone(),
         workers: args.workers.unwrap_or_else(usable_cores),
+        pins: args.pin.clone().unwrap_or_default(),
     };
-    let mut report =
-        Report { machine: Machine::here(), offer, options: args.options.clone(), outcomes: vec![] };
-    print(&heading(&report))?;
-    // The kinds take turns, so that whatever else the machine does falls on both.
+    let mut report = Report {
+        machine: Machine::here(),
+        plan: args.plan,
+        offer,
+        options: args.options.clone(),
+        outcomes: vec![],
+        without_loss: vec![],
+    };
+    print(&table::heading(&report.machine, &report.offer))?;
+    let ours = Forwarder::Sluicegate(args.options.clone());
+    let peers = args
+        .peer
+        .iter()
+        .map(|script| Forwarder::Peer(std::path::absolute(script).unwrap_or_else(|_| script.clone())));
+    let forwarders: Vec<_> = [Forwarder::Discard, ours].into_iter().chain(peers).collect();
+    measure(args, &forwarders, &mut report)?;
+    print(&table::summary(&report.outcomes))?;
+    for (name, rate) in &report.without_loss {
+        let rate = rate.map_or_else(|| "none that was tried".to_owned(), grouped);
+        print(&format!("{name}: no loss up to {rate} a second, for {} s", report.offer.seconds))?;
+    }
+    if let Some(path) = &args.report {
+        write(path, &serde_json::to_vec_pretty(&report).map_err(Failure::failed)?)?;
+    }
+    if let Some(path) = &args.csv {
+        write(path, table::csv(&report.outcomes).as_bytes())?;
+    }
+    Ok(())
+}
+
+/// The forwarders take turns, so that whatever else the machine does falls on all.
+fn measure(args: &Args, forwarders: &[Forwarder], report: &mut Report) -> Result<(), Failure> {
+    let offer = report.offer.clone();
+    let mut seen = |outcome: Outcome| {
+        print(&table::row(&outcome))?;
+        report.outcomes.push(outcome);
+        Ok::<_, Failure>(())
+    };
+    if args.plan == Plan::Sweep {
+        for forwarder in forwarders {
+            let rate = sweep(forwarder, &offer, &mut seen)?;
+            report.without_loss.push((forwarder.name(), rate));
+        }
+        return Ok(());
+    }
     for _ in 0..args.runs {
-        for outcome in [bench::discard(&offer), bench::pipeline(&offer, &args.options)] {
-            let outcome = outcome.map_err(Failure::failed)?;
-            print(&line(&outcome))?;
-            report.outcomes.push(outcome);
+        for offer in args.plan.offers(&offer) {
+            for forwarder in forwarders {
+                seen(forwarder.measure(&offer)?)?;
+            }
         }
     }
-    print(&ratio(&report))?;
-    let Some(path) = &args.report else { return Ok(()) };
-    let json = serde_json::to_vec_pretty(&report).map_err(Failure::failed)?;
-    std::fs::write(path, json)
+    Ok(())
+}
+
+impl From<StageError> for Failure {
+    fn from(error: StageError) -> Self {
+        Self::failed(error)
+    }
+}
+
+fn write(path: &Path, bytes: &[u8]) -> Result<(), Failure> {
+    fs::write(path, bytes)
         .map_err(|error| Failure::failed(format!("cannot write {}: {error}", path.display())))
-}
-
-fn heading(report: &Report) -> String {
-    let (machine, offer) = (&report.machine, &report.offer);
-    format!(
-        "{} × {}, Linux {}, rmem_max {}\noffered {} a second of {} bytes for {} s, {} flow(s), {} workers\n\n\
-         {:<22}{:>10}{:>9}{:>8}{:>9}{:>11}{:>11}{:>12}{:>10}",
-        machine.cores,
-        machine.cpu,
-        machine.kernel,
-        grouped(machine.rmem_max),
-        grouped(offer.rate),
-        offer.size,
-        offer.seconds,
-        offer.flows,
-        offer.workers,
-        "pipeline",
-        "sent",
-        "rate",
-        "lost",
-        "load µs",
-        "forward µs",
-        "receive µs",
-        "RSS KiB",
-        "faults/s"
-    )
-}
-
-fn line(outcome: &Outcome) -> String {
-    let receiver = outcome.receiver.map_or_else(|| "–".into(), |cost| format!("{:.2}", cost.cpu_us));
-    format!(
-        "{:<22}{:>10}{:>9}{:>8}{:>9.2}{:>11.2}{:>11}{:>12}{:>10.0}",
-        outcome.pipeline,
-        outcome.sent,
-        outcome.rate,
-        outcome.lost(),
-        outcome.load_us,
-        outcome.forwarder.cpu_us,
-        receiver,
-        outcome.forwarder.peak_rss_kib,
-        outcome.forwarder.page_faults_per_second
-    )
-}
-
-fn ratio(report: &Report) -> String {
-    let median = |alone: bool| {
-        let of_kind = report.outcomes.iter().filter(|outcome| outcome.receiver.is_none() == alone);
-        let mut costs: Vec<_> = of_kind.map(|outcome| outcome.forwarder.cpu_us).collect();
-        costs.sort_by(f64::total_cmp);
-        costs.get(costs.len() / 2).copied().unwrap_or_default()
-    };
-    let (floor, ours) = (median(true), median(false));
-    format!(
-        "\nforwarding costs {:.2} times receiving alone ({ours:.2} against {floor:.2} µs, medians)",
-        ours / floor
-    )
 }
 
 #[derive(Debug, clap::Args)]
@@ -161,11 +181,29 @@ pub(super) fn discard(args: &DiscardArgs) -> Result<(), Failure> {
             })
         })
         .collect();
-    runtime()?.block_on(async {
-        Signals::listen()?.next().await;
-        Ok::<_, Failure>(())
-    })?;
+    wait_for_signal()?;
     discard.stop().map_err(Failure::failed)?;
     let received = threads.into_iter().filter_map(|thread| thread.join().ok()).sum();
     print_json(&Discarded { received, kernel_drops: discard.kernel_drops() })
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct LinesArgs {
+    /// Address and TCP port
+    address: SocketAddr,
+}
+
+pub(super) fn lines(args: &LinesArgs) -> Result<(), Failure> {
+    let address = args.address;
+    let counted = count_lines(address)
+        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+    wait_for_signal()?;
+    print_json(&counted())
+}
+
+fn wait_for_signal() -> Result<(), Failure> {
+    runtime()?.block_on(async {
+        Signals::listen()?.next().await;
+        Ok(())
+    })
 }

@@ -54,6 +54,9 @@ enum Command {
     /// Receive UDP and throw it away: what receiving alone costs
     #[command(hide = true)]
     Discard(bench::DiscardArgs),
+    /// Count lines over TCP: what a peer of ours is measured into
+    #[command(hide = true)]
+    CountLines(bench::LinesArgs),
 }
 
 /// Why a command ended early: one line for a person, and the exit code.
@@ -101,6 +104,7 @@ pub fn main() -> ExitCode {
         Command::Config(args) => config::run(&args),
         Command::Bench(args) => bench::run(&args),
         Command::Discard(args) => bench::discard(&args),
+        Command::CountLines(args) => bench::lines(&args),
     };
     result.map_or_else(|failure| fail(&failure), |()| ExitCode::SUCCESS)
 }

@@ -6,6 +6,7 @@ mod support;
 
 mod admin;
 mod against_vrl;
+mod bench;
 mod check;
 mod cli;
 mod compression;
