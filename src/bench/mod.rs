@@ -4,6 +4,7 @@
 
 pub mod corpus;
 mod forwarder;
+mod hot_path;
 mod lines;
 mod machine;
 pub mod plan;
@@ -13,6 +14,7 @@ mod stage;
 pub mod table;
 
 pub use forwarder::Forwarder;
+pub use hot_path::HotPath;
 pub use lines::count_lines;
 pub use machine::Machine;
 pub use stage::{Cost, Pins, Stage, StageError};

@@ -9,9 +9,10 @@ use serde::Serialize;
 
 use super::{Failure, Signals, print, print_json, runtime};
 use crate::bench::plan::{Plan, sweep};
-use crate::bench::{Forwarder, Machine, Offer, Outcome, Pins, StageError, count_lines, table};
+use crate::bench::{Forwarder, HotPath, Machine, Offer, Outcome, Pins, StageError, count_lines, table};
 use crate::config::{Listener, usable_cores};
 use crate::numbers::grouped;
+use crate::parse::Mode;
 use crate::receive::Discard;
 
 #[derive(Debug, clap::Args)]
@@ -199,6 +200,21 @@ pub(super) fn lines(args: &LinesArgs) -> Result<(), Failure> {
         .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
     wait_for_signal()?;
     print_json(&counted())
+}
+
+#[derive(Debug, clap::Args)]
+pub(super) struct HotPathArgs {
+    /// Messages
+    count: usize,
+    /// Parse them
+    #[arg(long)]
+    parse: bool,
+}
+
+pub(super) fn hot_path(args: &HotPathArgs) -> Result<(), Failure> {
+    let mode = if args.parse { Mode::Syslog } else { Mode::None };
+    let bytes = HotPath::new(mode).take(&HotPath::messages(mode), args.count);
+    print(&bytes.to_string())
 }
 
 fn wait_for_signal() -> Result<(), Failure> {

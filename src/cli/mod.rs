@@ -57,6 +57,9 @@ enum Command {
     /// Count lines over TCP: what a peer of ours is measured into
     #[command(hide = true)]
     CountLines(bench::LinesArgs),
+    /// Make events of messages, batch and queue them: what a test counts the instructions of
+    #[command(hide = true)]
+    HotPath(bench::HotPathArgs),
 }
 
 /// Why a command ended early: one line for a person, and the exit code.
@@ -105,6 +108,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Discard(args) => bench::discard(&args),
         Command::CountLines(args) => bench::lines(&args),
+        Command::HotPath(args) => bench::hot_path(&args),
     };
     result.map_or_else(|failure| fail(&failure), |()| ExitCode::SUCCESS)
 }

@@ -18,6 +18,7 @@ mod events;
 mod faults;
 mod health;
 mod hostile;
+mod instructions;
 mod load_test;
 mod metrics;
 mod programs;
