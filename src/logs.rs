@@ -20,6 +20,9 @@ struct Handles {
     filter: Box<dyn Fn(EnvFilter) + Send + Sync>,
 }
 
+/// Lines that wait to be written at the most. Their places are made at the start: 4 MB for the library's default.
+const LINES: usize = 4_096;
+
 static HANDLES: OnceLock<Handles> = OnceLock::new();
 
 /// Sends logs to stderr, by the defaults until [`configure`] says more. A second call changes nothing.
@@ -27,7 +30,8 @@ static HANDLES: OnceLock<Handles> = OnceLock::new();
 /// A thread of its own writes them, and drops what it cannot keep up with: a stderr that is full, or that nobody
 /// reads any more, must not stop a datagram. Keep the guard until the end, so that the last lines are written.
 pub fn start() -> WorkerGuard {
-    let (writer, guard) = NonBlockingBuilder::default().lossy(true).finish(io::stderr());
+    let (writer, guard) =
+        NonBlockingBuilder::default().lossy(true).buffered_lines_limit(LINES).finish(io::stderr());
     let log = Log::default();
     let (lines, lines_handle) = reload::Layer::new(lines(&writer, log.format));
     let (filter, filter_handle) = reload::Layer::new(filter(log.level));

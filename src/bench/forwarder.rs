@@ -48,7 +48,7 @@ fn discard(offer: &Offer) -> Result<Outcome, StageError> {
     let arguments = ["discard", &address, "--workers", &workers];
     let mut discard = Stage::start("discard", &arguments, offer.pins.forwarder.as_deref())?;
     discard.wait_for_udp(&address)?;
-    let sent = load(offer, &address)?;
+    let sent = load(offer, &address, &mut discard)?;
     let (forwarder, last) = discard.stop(number(&sent, "sent"))?;
     Ok(Outcome {
         pipeline: "load → discard".to_owned(),
@@ -92,7 +92,7 @@ fn through(
     sink: Sink,
 ) -> Result<Outcome, StageError> {
     forwarder.wait_for_udp(address)?;
-    let sent = load(offer, address)?;
+    let sent = load(offer, address, &mut forwarder)?;
     let count = number(&sent, "sent");
     // A peer's queue may be long, and it forgets what is in it when it is told to stop.
     forwarder.wait_until_idle()?;

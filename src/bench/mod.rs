@@ -21,6 +21,7 @@ pub use stage::{Cost, Pins, Stage, StageError};
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
+use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
@@ -82,8 +83,8 @@ impl Outcome {
     }
 }
 
-/// Offers, and waits until all of it is sent.
-fn load(offer: &Offer, address: &str) -> Result<Json, StageError> {
+/// Offers to a forwarder, and waits until all of it is sent.
+fn load(offer: &Offer, address: &str, forwarder: &mut Stage) -> Result<Json, StageError> {
     let number = |n: u64| n.to_string();
     let (rate, seconds) = (number(offer.rate), number(offer.seconds));
     let (size, flows) = (number(offer.size as u64), number(offer.flows as u64));
@@ -92,7 +93,10 @@ fn load(offer: &Offer, address: &str) -> Result<Json, StageError> {
         vec!["load", address, "--rate", &rate, "--seconds", &seconds, "--size", &size, "--flows", &flows];
     arguments.extend(corpus.iter().flat_map(|path| ["--corpus", path]));
     let limit = Duration::from_secs(offer.seconds * 10 + 30);
-    Stage::start("load", &arguments, offer.pins.load.as_deref())?.finish(limit)
+    let load = Stage::start("load", &arguments, offer.pins.load.as_deref())?;
+    thread::sleep(Duration::from_secs(offer.seconds) / 2);
+    forwarder.half_time();
+    load.finish(limit)
 }
 
 fn number(last: &Json, key: &str) -> u64 {

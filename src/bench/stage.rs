@@ -71,7 +71,7 @@ pub struct Cost {
     pub cpu_us: f64,
     /// The largest resident set, KiB.
     pub peak_rss_kib: u64,
-    /// Page faults that needed no disk, a second.
+    /// Page faults that needed no disk, a second, in the second half of the load: by then every buffer has been touched.
     pub page_faults_per_second: f64,
 }
 
@@ -83,6 +83,7 @@ pub struct Stage {
     /// Where its last line comes, if it is this program.
     out: Option<BufReader<ChildStdout>>,
     begin: Usage,
+    half: Usage,
 }
 
 #[derive(Debug, Clone, Copy)]
@@ -107,7 +108,7 @@ impl Stage {
             .spawn()?;
         let out = child.stdout.take().map(BufReader::new);
         let begin = Usage::of(child.id());
-        Ok(Self { name, child, out, begin })
+        Ok(Self { name, child, out, begin, half: begin })
     }
 
     /// Starts another program, which has nothing to say at its end.
@@ -123,10 +124,10 @@ impl Stage {
         let child =
             kept_to(pin, program).args(arguments).stdin(Stdio::null()).stdout(Stdio::null()).spawn()?;
         let begin = Usage::of(child.id());
-        Ok(Self { name, child, out: None, begin })
+        Ok(Self { name, child, out: None, begin, half: begin })
     }
 
-    /// Waits until it has a UDP socket on `address`, then begins to account.
+    /// Waits until it has a UDP socket on `address`.
     ///
     /// # Errors
     /// When it does not get that far.
@@ -157,6 +158,11 @@ impl Stage {
             thread::sleep(Duration::from_millis(10));
         }
         Err(StageError::Slow(self.name, "listen"))
+    }
+
+    /// Notes that half of the load is over.
+    pub fn half_time(&mut self) {
+        self.half = Usage::of(self.child.id());
     }
 
     fn still_runs(&mut self) -> Result<(), StageError> {
@@ -214,11 +220,11 @@ impl Stage {
             }
             thread::sleep(Duration::from_millis(2));
         }
-        let seconds = usage.at.duration_since(self.begin.at).as_secs_f64();
+        let seconds = usage.at.duration_since(self.half.at).as_secs_f64();
         let cost = Cost {
             cpu_us: (usage.cpu_us - self.begin.cpu_us) / datagrams.max(1) as f64,
             peak_rss_kib: usage.peak_rss_kib,
-            page_faults_per_second: usage.page_faults.saturating_sub(self.begin.page_faults) as f64 / seconds,
+            page_faults_per_second: usage.page_faults.saturating_sub(self.half.page_faults) as f64 / seconds,
         };
         let says = self.out.is_some();
         Ok((cost, if says { self.last_line()? } else { Json::Null }))
