@@ -25,4 +25,5 @@ mod stopping;
 mod tls;
 mod tls_options;
 mod top;
+mod vector_config;
 mod vendors;

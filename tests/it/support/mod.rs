@@ -5,6 +5,7 @@ pub mod grpc;
 pub mod process;
 pub mod scenario;
 pub mod seccomp;
+pub mod shell;
 pub mod tls;
 pub mod vector;
 
@@ -50,6 +51,11 @@ pub fn program(name: &str) -> Option<PathBuf> {
         Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {name}")]).output();
     let path = String::from_utf8(found.ok()?.stdout).ok()?.trim().to_owned();
     (!path.is_empty()).then(|| path.into())
+}
+
+/// A path in this repository.
+pub fn repository(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 pub fn is_root() -> bool {
