@@ -14,6 +14,7 @@ mod events;
 mod faults;
 mod health;
 mod hostile;
+mod kubernetes;
 mod load_test;
 mod metrics;
 mod programs;

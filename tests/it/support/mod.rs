@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod grpc;
+pub mod manifests;
 pub mod process;
 pub mod scenario;
 pub mod seccomp;
