@@ -6,6 +6,7 @@ mod support;
 
 mod admin;
 mod against_vrl;
+mod alerts;
 mod check;
 mod cli;
 mod configuration;

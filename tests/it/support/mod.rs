@@ -4,6 +4,8 @@ pub mod admin;
 pub mod grpc;
 pub mod manifests;
 pub mod process;
+pub mod prometheus;
+pub mod promql;
 pub mod scenario;
 pub mod seccomp;
 pub mod shell;
