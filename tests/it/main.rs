@@ -18,6 +18,7 @@ mod hostile;
 mod kubernetes;
 mod load_test;
 mod metrics;
+mod packaging;
 mod programs;
 mod receiver;
 mod reload;
