@@ -21,6 +21,7 @@ mod metrics;
 mod packaging;
 mod programs;
 mod receiver;
+mod reference;
 mod reload;
 mod senders;
 mod spool;

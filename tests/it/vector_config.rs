@@ -11,7 +11,7 @@ use serde_json::{Value as Json, json};
 use crate::support::admin::counter;
 use crate::support::process::{Process, binary};
 use crate::support::shell::commands_in_comments;
-use crate::support::tls::{Authority, Files};
+use crate::support::tls::Files;
 use crate::support::{free_tcp, free_udp, program, repository, require, wait_until};
 
 /// Vector's reference of the components in use (release 0.57): an option that is not there is refused by Vector.
@@ -199,11 +199,7 @@ fn through(vrl: &str, mode: &str, message: &str) -> Json {
 /// The commands at the heads, with `config` in the place of `run`, so that every option is read and checked.
 #[test]
 fn the_command_at_the_head_can_be_typed() {
-    let (authority, etc) = (Authority::new("CA"), Files::new());
-    let client = authority.sign(&["client"]);
-    etc.put("ca.pem", &authority.pem());
-    etc.put("client.pem", &client.crt);
-    etc.put("client.key", &client.key);
+    let etc = Files::etc();
     for path in files("toml").into_iter().chain(files("yaml")) {
         let text = std::fs::read_to_string(&path).unwrap();
         let commands = commands_in_comments(&text);

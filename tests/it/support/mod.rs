@@ -1,6 +1,7 @@
 //! What the tests need: processes that clean up after themselves, ports, and a Vector that can misbehave.
 
 pub mod admin;
+pub mod documents;
 pub mod grpc;
 pub mod manifests;
 pub mod process;
