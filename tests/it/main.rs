@@ -31,3 +31,4 @@ mod tls_options;
 mod top;
 mod vector_config;
 mod vendors;
+mod workflow;
