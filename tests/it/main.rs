@@ -19,6 +19,7 @@ mod kubernetes;
 mod load_test;
 mod metrics;
 mod packaging;
+mod pod;
 mod programs;
 mod receiver;
 mod reference;

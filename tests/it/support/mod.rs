@@ -4,6 +4,7 @@ pub mod admin;
 pub mod documents;
 pub mod grpc;
 pub mod manifests;
+pub mod namespaces;
 pub mod process;
 pub mod prometheus;
 pub mod promql;

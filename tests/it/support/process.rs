@@ -116,6 +116,10 @@ impl Process {
         Path::new(&format!("/proc/{}", self.child.id())).exists()
     }
 
+    pub fn id(&self) -> u32 {
+        self.child.id()
+    }
+
     /// How many file descriptors it has.
     pub fn open_files(&self) -> usize {
         std::fs::read_dir(format!("/proc/{}/fd", self.child.id())).unwrap().count()
