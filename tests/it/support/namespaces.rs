@@ -2,8 +2,12 @@
 
 use std::net::Ipv4Addr;
 use std::process::Command;
+use std::sync::atomic::{AtomicU64, Ordering::SeqCst};
 
 use super::{is_root, program, require};
+
+/// Tests run side by side, each with its own.
+static MADE: AtomicU64 = AtomicU64::new(0);
 
 /// Namespaces that are gone with it.
 pub struct Hosts {
@@ -20,7 +24,8 @@ impl Hosts {
         if !require(able, "root and iproute2, to make network namespaces") {
             return None;
         }
-        let mut hosts = Self { prefix: format!("sg{}", std::process::id()), names: Vec::new() };
+        let number = MADE.fetch_add(1, SeqCst);
+        let mut hosts = Self { prefix: format!("sg{}-{number}", std::process::id()), names: Vec::new() };
         hosts.add("node");
         hosts.inside("node", &["sysctl", "-qw", "net.ipv4.ip_forward=1"]);
         for (number, name) in names.iter().enumerate() {
