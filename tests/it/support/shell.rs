@@ -14,12 +14,14 @@ const NOT_RUN: &[&str] = &[
     "curl",
     "docker",
     "journalctl",
+    "logger",
     "nstat",
     "openssl",
     "sudo",
     "sudoedit",
     "sysctl",
     "systemctl",
+    "vector",
 ];
 
 /// Programs of this machine that are run as they are.
