@@ -30,6 +30,7 @@ mod stopping;
 mod tls;
 mod tls_options;
 mod top;
+mod unit;
 mod vector_config;
 mod vendors;
 mod workflow;

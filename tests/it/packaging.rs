@@ -1,7 +1,7 @@
-//! Image, unit and package, as far as they can be looked at without a container runtime or systemd as process 1.
+//! Image and package, as far as they can be looked at without a container runtime.
 
 use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
+use std::path::Path;
 use std::process::{Command, Output};
 
 use serde_json::Value as Json;
@@ -121,45 +121,6 @@ fn the_static_build_says_nothing_of_the_machine_that_makes_it() {
         "{own}"
     );
     assert!(run(Some("aarch64-unknown-linux-gnu")).contains("--target aarch64-unknown-linux-gnu"));
-}
-
-/// The unit, with this build's binary in the place of the installed one.
-fn unit(files: &Files) -> PathBuf {
-    let text = file("systemd/sluicegate.service").replace("/usr/bin/sluicegate", binary().to_str().unwrap());
-    files.put("sluicegate.service", &text)
-}
-
-#[test]
-fn systemd_takes_the_unit_and_finds_it_well_closed() {
-    let analyze = program("systemd-analyze");
-    if !require(analyze.is_some(), "systemd-analyze") {
-        return;
-    }
-    let (files, analyze) = (Files::new(), analyze.unwrap());
-    let unit = unit(&files);
-    let verified = Command::new(&analyze).arg("verify").arg("--man=no").arg(&unit).output().unwrap();
-    assert!(verified.status.success() && said(&verified).is_empty(), "{}", said(&verified));
-    let security =
-        Command::new(&analyze).args(["security", "--offline=yes", "--no-pager"]).arg(&unit).output();
-    let said = said(&security.unwrap());
-    let level = said.split("Overall exposure level for sluicegate.service: ").nth(1);
-    let level: f64 = level.and_then(|rest| rest.split(' ').next()).unwrap_or(&said).parse().unwrap();
-    assert!(level <= 2.0, "{said}"); // 1.6 by systemd 252
-}
-
-#[test]
-fn the_packaged_configuration_is_taken_and_kept_where_the_unit_allows() {
-    let path = repository("packaging/debian/sluicegate.toml").display().to_string();
-    let shown = Process::start(&["config", "--config", &path]).end();
-    assert!(shown.status.success(), "{}", shown.stderr);
-    let config: toml::Table = shown.stdout.parse().unwrap();
-    let unit = file("systemd/sluicegate.service");
-    let state = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
-    assert_eq!(config["data_dir"].as_str().unwrap(), format!("/var/lib/{state}"));
-    assert!(unit.contains("\nExecStart=/usr/bin/sluicegate run --config /etc/sluicegate/sluicegate.toml\n"));
-    let stop = unit.lines().find_map(|line| line.strip_prefix("TimeoutStopSec=")).unwrap();
-    assert!(stop.parse::<i64>().unwrap() > config["shutdown"]["timeout_secs"].as_integer().unwrap());
-    assert!(!unit.contains("ProcSubset=pid\n"), "/proc/net has counters that are exported");
 }
 
 /// Both places that tune a node say the same, in words that the kernel knows.
