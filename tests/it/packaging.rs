@@ -100,7 +100,7 @@ fn the_build_context_is_enough() {
 #[test]
 fn the_static_build_says_nothing_of_the_machine_that_makes_it() {
     let files = Files::new();
-    let cargo = files.put("cargo", "#!/bin/sh\necho \"$RUSTFLAGS|$*\"\n");
+    let cargo = files.put("cargo", "#!/bin/sh\necho \"$RUSTFLAGS|$CFLAGS|$CARGO_TARGET_DIR|$*\"\n");
     std::fs::set_permissions(&cargo, PermissionsExt::from_mode(0o755)).unwrap();
     let path = format!("{}:{}", files.path().display(), std::env::var("PATH").unwrap());
     let run = |target: Option<&str>| {
@@ -114,8 +114,11 @@ fn the_static_build_says_nothing_of_the_machine_that_makes_it() {
     let own = run(None);
     let checkout = repository("packaging/..").canonicalize().unwrap();
     assert!(own.contains("+crt-static"), "{own}");
-    assert!(own.contains(&format!("--remap-path-prefix={}=/sluicegate", checkout.display())), "{own}");
-    assert!(own.contains("--remap-path-prefix=/home/me/.cargo=/cargo"), "{own}");
+    for language in ["--remap-path-prefix", "-ffile-prefix-map"] {
+        assert!(own.contains(&format!("{language}={}=/sluicegate", checkout.display())), "{own}");
+        assert!(own.contains(&format!("{language}=/home/me/.cargo=/cargo")), "{own}");
+    }
+    assert!(own.contains(&format!("|{}/target|", checkout.display())), "what crates generate is there, too");
     assert!(
         own.contains("|build --release --locked --target ") && own.ends_with("-gnu --verbose\n"),
         "{own}"
