@@ -57,6 +57,9 @@ fn every_configuration_is_read() {
             if !table.contains_key("listeners") {
                 arguments.extend(["--listen", "[::]:5514"]);
             }
+            if table.get("vector").is_none_or(|vector| vector.get("endpoints").is_none()) {
+                arguments.extend(["--vector", "http://127.0.0.1:6000"]);
+            }
             let ended = Process::start(&arguments).end();
             assert!(ended.status.success(), "{path}:\n{block}\n{}", ended.stderr);
         }
