@@ -8,7 +8,7 @@ use rustix::process::Signal;
 use crate::support::process::Process;
 use crate::support::{free_tcp, free_udp, program, require, wait_until};
 
-const CLIENT: &str = r#"
+pub const CLIENT: &str = r#"
 import sys, grpc
 channel = grpc.insecure_channel(sys.argv[1])
 check = channel.unary_unary('/grpc.health.v1.Health/Check',
@@ -17,7 +17,7 @@ check = channel.unary_unary('/grpc.health.v1.Health/Check',
 print(*(check(name, timeout=5) for name in ('', 'liveness', 'readiness')))
 "#;
 
-fn has_clients() -> bool {
+pub fn has_clients() -> bool {
     let grpc = Command::new("/usr/bin/python3").args(["-c", "import grpc"]).status();
     require(
         grpc.is_ok_and(|status| status.success()) && program("curl").is_some(),

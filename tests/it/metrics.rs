@@ -1,55 +1,27 @@
 //! The metrics as others take them: a real Prometheus, Vector as events, and the documentation.
 
-use std::net::SocketAddr;
-use std::process::Command;
-
-use serde_json::Value as Json;
 use sluicegate::metrics::names::{Kind, METRICS};
 use sluicegate::proto::event::event_wrapper::Event;
 use sluicegate::proto::event::{Counter, Metric, metric};
 
 use crate::support::admin::{get, samples, total};
 use crate::support::process::Process;
+use crate::support::prometheus::Prometheus;
 use crate::support::vector::FakeVector;
-use crate::support::{free_tcp, free_udp, program, require, wait_until};
-
-fn start_prometheus(scraped: SocketAddr, own: SocketAddr) -> Option<(Process, tempfile::TempDir)> {
-    let binary = program("prometheus");
-    if !require(binary.is_some(), "Prometheus (.ci/tools)") {
-        return None;
-    }
-    let directory = tempfile::tempdir().unwrap();
-    let file = directory.path().join("prometheus.yml");
-    let text = format!(
-        "scrape_configs:\n- job_name: sluicegate\n  scrape_interval: 250ms\n  scrape_timeout: 250ms\n  static_configs:\n  - targets: ['{scraped}']\n"
-    );
-    std::fs::write(&file, text).unwrap();
-    let mut command = Command::new(binary?);
-    command
-        .arg(format!("--config.file={}", file.display()))
-        .arg(format!("--storage.tsdb.path={}", directory.path().display()))
-        .arg(format!("--web.listen-address={own}"));
-    Some((Process::spawn(command), directory))
-}
-
-/// What Prometheus has of a metric, all its samples added up; none while it has none.
-fn known(prometheus: SocketAddr, name: &str) -> Option<f64> {
-    let answer: Json =
-        serde_json::from_str(&get(prometheus, &format!("/api/v1/query?query=sum({name})")).1).ok()?;
-    answer["data"]["result"][0]["value"][1].as_str()?.parse().ok()
-}
+use crate::support::{free_tcp, free_udp, wait_until};
 
 #[test]
 fn a_real_prometheus_sees_the_books() {
-    let (listen, vector, admin, own) = (free_udp(), free_tcp(), free_tcp(), free_tcp());
+    let (listen, vector, admin) = (free_udp(), free_tcp(), free_tcp());
     let receive = Process::receive(vector, "--count");
     let mut run = Process::run(listen, vector, &["--admin", &admin.to_string(), "--parse", "syslog"]);
     run.wait_for_log("admin port");
-    let Some((mut prometheus, _directory)) = start_prometheus(admin, own) else { return };
-    prometheus.wait_for_log("Server is ready");
-    wait_until("it scrapes", || known(own, "up") == Some(1.0));
+    let Some(prometheus) = Prometheus::start(&[admin], None) else { return };
+    prometheus.wait_for(1);
     Process::start(&["load", &listen.to_string(), "--count", "60000", "--rate", "20000"]).end();
-    wait_until("all is delivered", || known(own, "sluicegate_push_delivered_events_total") == Some(60_000.0));
+    wait_until("all is delivered", || {
+        prometheus.total("sluicegate_push_delivered_events_total") == Some(60_000.0)
+    });
     // One more scrape, so that all its samples are of one moment after the end.
     std::thread::sleep(std::time::Duration::from_millis(600));
 
@@ -66,7 +38,7 @@ fn a_real_prometheus_sees_the_books() {
             Kind::Gauge => continue,
         };
         for name in names {
-            assert_eq!(known(own, &name), Some(total(&ours, &name)), "{name}");
+            assert_eq!(prometheus.total(&name), Some(total(&ours, &name)), "{name}");
             compared += 1;
         }
     }

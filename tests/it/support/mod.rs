@@ -2,10 +2,16 @@
 
 pub mod admin;
 pub mod chaos;
+pub mod documents;
 pub mod grpc;
+pub mod manifests;
+pub mod namespaces;
 pub mod process;
+pub mod prometheus;
+pub mod promql;
 pub mod scenario;
 pub mod seccomp;
+pub mod shell;
 pub mod tls;
 pub mod vector;
 
@@ -64,6 +70,11 @@ pub fn program(name: &str) -> Option<PathBuf> {
         Command::new("sh").args(["-c", &format!("PATH=$PATH:/usr/sbin:/sbin command -v {name}")]).output();
     let path = String::from_utf8(found.ok()?.stdout).ok()?.trim().to_owned();
     (!path.is_empty()).then(|| path.into())
+}
+
+/// A path in this repository.
+pub fn repository(path: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_MANIFEST_DIR")).join(path)
 }
 
 pub fn is_root() -> bool {

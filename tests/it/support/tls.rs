@@ -77,6 +77,16 @@ impl Files {
         Self(tempfile::tempdir().unwrap())
     }
 
+    /// What `/etc/sluicegate` has where TLS is set up: `ca.pem`, `client.pem` and `client.key`.
+    pub fn etc() -> Self {
+        let (files, authority) = (Self::new(), Authority::new("CA"));
+        let client = authority.sign(&["client"]);
+        files.put("ca.pem", &authority.pem());
+        files.put("client.pem", &client.crt);
+        files.put("client.key", &client.key);
+        files
+    }
+
     /// Puts a file there at once, as one that is renamed into place.
     pub fn put(&self, name: &str, text: &str) -> PathBuf {
         let (new, path) = (self.path().join(format!("{name}.new")), self.path().join(name));
