@@ -138,7 +138,12 @@ fn the_pod_fits_the_configuration_inside_it() {
         let requests = &gate["resources"]["requests"];
         assert_eq!(requests["cpu"].as_str().unwrap(), listener.workers.to_string());
         let sockets = 2 * listener.receive_buffer_bytes as u64; // the kernel doubles what is asked for
-        let need = config.memory_ceiling() as u64 + sockets + PROGRAM;
+        let mut all = config.clone();
+        // The headless name stands for each of its pods.
+        let vectors = objects.iter().find(|object| object["kind"] == "StatefulSet");
+        let addresses = vectors.map_or(1, |vectors| vectors["spec"]["replicas"].as_u64().unwrap());
+        all.vector.endpoints = vec![config.vector.endpoints[0].clone(); addresses as usize];
+        let need = all.memory_ceiling() as u64 + sockets + PROGRAM;
         let limit = bytes(&gate["resources"]["limits"]["memory"]);
         assert!((need..need * 5 / 4).contains(&limit), "{need} needed, {limit} granted");
         let spool = list(pod, "volumes").find(|volume| volume["name"] == "spool").unwrap();
@@ -179,8 +184,6 @@ fn services_lead_to_the_ports_that_are_listened_on() {
             assert_eq!(service["spec"]["selector"], vectors["spec"]["template"]["metadata"]["labels"]);
             assert_eq!(endpoint, format!("http://vector:{}", service["spec"]["ports"][0]["port"]));
             assert!(source.ends_with(&format!(":{}", service["spec"]["ports"][0]["port"])));
-            let replicas = vectors["spec"]["replicas"].as_u64().unwrap() as usize;
-            assert_eq!(config.vector.connections % replicas, 0, "as many for each");
         }
         if name == "overlays/daemonset" {
             assert!(objects.iter().all(|object| object["spec"]["type"] != "LoadBalancer"));
