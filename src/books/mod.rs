@@ -44,11 +44,15 @@ pub enum Shed {
     SpoolFailed,
     /// A file on disk was damaged.
     SpoolDamaged,
+    /// The sender is not in the listener's `permit_origin`.
+    NotPermitted,
+    /// The sender sends more than `rate_limit` lets it.
+    RateLimited,
 }
 
 impl Shed {
     /// Every reason, in the order of its counters.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::TooLong,
         Self::Shutdown,
@@ -58,6 +62,8 @@ impl Shed {
         Self::SpoolFull,
         Self::SpoolFailed,
         Self::SpoolDamaged,
+        Self::NotPermitted,
+        Self::RateLimited,
     ];
 
     /// The reason's name in reports and metrics.
@@ -72,6 +78,8 @@ impl Shed {
             Self::SpoolFull => "spool_full",
             Self::SpoolFailed => "spool_failed",
             Self::SpoolDamaged => "spool_damaged",
+            Self::NotPermitted => "not_permitted",
+            Self::RateLimited => "rate_limited",
         }
     }
 }

@@ -45,6 +45,8 @@ impl Config {
         check.range("buffer.max_bytes", self.buffer.max_bytes, 1, usize::MAX);
         // Less than a batch would never take one.
         check.range("buffer.max_disk_bytes", self.buffer.max_disk_bytes, 1 << 20, usize::MAX);
+        check.range("rate_limit.threshold", self.rate_limit.threshold, 0, 1_000_000_000);
+        check.lasts("rate_limit.window_secs", self.rate_limit.window);
         check.range("vector.connections", self.vector.connections, 1, 1_024);
         check.range("vector.streams", self.vector.streams, 1, 1_024);
         check.range("admin.top_senders", self.admin.top_senders, 0, 1_000);

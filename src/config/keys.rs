@@ -3,6 +3,7 @@
 //! Flags, environment variables, the file, `sluicegate config` and its schema all come from this table, so none can
 //! know what another does not.
 
+mod senders;
 mod values;
 mod vector;
 
@@ -53,8 +54,8 @@ pub enum Kind {
 /// Every option, in the order in which they are shown.
 pub const KEYS: &[Key] = &joined();
 
-const GROUPS: [&[Key]; 3] = [EVENTS, vector::KEYS, PROCESS];
-const COUNT: usize = EVENTS.len() + vector::KEYS.len() + PROCESS.len();
+const GROUPS: [&[Key]; 4] = [EVENTS, senders::KEYS, vector::KEYS, PROCESS];
+const COUNT: usize = EVENTS.len() + senders::KEYS.len() + vector::KEYS.len() + PROCESS.len();
 
 /// One table of its groups.
 const fn joined() -> [Key; COUNT] {

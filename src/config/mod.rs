@@ -8,12 +8,14 @@ mod draft;
 mod endpoint;
 mod file;
 pub mod keys;
+mod origins;
 pub mod show;
 pub mod units;
 pub mod variables;
 
 pub use draft::Draft;
 pub use endpoint::Endpoint;
+pub use origins::Origins;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -46,6 +48,8 @@ pub struct Config {
     pub batch: Batch,
     /// The queue between workers and pushers.
     pub buffer: Buffer,
+    /// How much each sender may send.
+    pub rate_limit: RateLimit,
     /// Where to push.
     pub vector: Vector,
     /// Where metrics, health and state are served.
@@ -118,6 +122,8 @@ pub struct Listener {
     pub receive_buffer_bytes: usize,
     /// The longest datagram taken, bytes; a longer one is counted and discarded, as in Vector.
     pub max_length: usize,
+    /// Who may send; what others send is counted and discarded.
+    pub permit_origin: Origins,
 }
 
 /// The admin port.
@@ -158,6 +164,21 @@ pub struct Batch {
     pub max_events: usize,
     /// Age.
     pub timeout: Duration,
+}
+
+/// How much each sender may send; the names are those of Vector's `throttle` transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Datagrams in a window; 0 for no limit.
+    pub threshold: usize,
+    /// The window.
+    pub window: Duration,
+}
+
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { threshold: 0, window: Duration::from_secs(1) }
+    }
 }
 
 /// The queue between workers and pushers.
@@ -244,6 +265,7 @@ impl Default for Config {
             parse: Options::default(),
             batch: Batch::default(),
             buffer: Buffer::default(),
+            rate_limit: RateLimit::default(),
             vector: Vector::default(),
             admin: Admin::default(),
             shutdown_timeout: Duration::from_secs(30),
@@ -301,6 +323,7 @@ impl Listener {
             steering: Steering::Spread,
             receive_buffer_bytes: 64 << 20,
             max_length: MAX_DATAGRAM,
+            permit_origin: Origins::default(),
         }
     }
 

@@ -74,8 +74,12 @@ impl Pipeline {
         let books = Arc::new(Books { desks, spool: spool.clone(), ..Books::default() });
         start::announce(config);
 
+        let limiter = start::limiter(config);
+        let rules = start::rules(config, limiter.as_ref());
         let shared = Shared {
             parse: Arc::new(Live::new(config.parse.clone())),
+            rules: rules.map(|rules| Arc::new(Live::new(rules))).collect(),
+            limiter,
             queue: Queue::over(config.buffer, spool),
             stop: Arc::new(Stop::new()?),
             broken: Arc::new(Notify::new()),

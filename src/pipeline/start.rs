@@ -4,6 +4,7 @@ use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
 
+use socket2::Socket;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
 use tracing::info;
@@ -11,11 +12,12 @@ use tracing::info;
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
 use crate::config::{Batch, Config, Listener, WhenFull};
+use crate::datagram::Timestamp;
 use crate::live::Live;
 use crate::parse;
 use crate::push;
 use crate::queue::Queue;
-use crate::receive::{BindError, Group, Stop, Worker};
+use crate::receive::{BindError, Gate, Group, Limiter, Rules, Stop, Worker};
 use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
@@ -26,6 +28,10 @@ const STACK: usize = 16 << 20;
 pub(super) struct Shared {
     /// What becomes of a datagram.
     pub(super) parse: Arc<Live<parse::Options>>,
+    /// What the senders of each listener are held to.
+    pub(super) rules: Vec<Arc<Live<Rules>>>,
+    /// What each sender has left of its `rate_limit`, where there is one.
+    pub(super) limiter: Option<Arc<Limiter>>,
     pub(super) queue: Arc<Queue>,
     pub(super) stop: Arc<Stop>,
     /// Told when a worker ended by a panic.
@@ -34,6 +40,18 @@ pub(super) struct Shared {
 
 pub(super) fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
     listeners.iter().map(|listener| Group::open(listener, listener.is_dual_stack(listeners))).collect()
+}
+
+/// What each listener's senders are held to.
+pub(super) fn rules(config: &Config, limiter: Option<&Arc<Limiter>>) -> impl Iterator<Item = Rules> {
+    config.listeners.iter().map(move |listener| Rules {
+        permit_origin: listener.permit_origin.clone(),
+        limiter: limiter.cloned(),
+    })
+}
+
+pub(super) fn limiter(config: &Config) -> Option<Arc<Limiter>> {
+    Limiter::new(config.rate_limit, Timestamp::now()).map(Arc::new)
 }
 
 pub(super) fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
@@ -109,13 +127,16 @@ pub(super) fn start_workers(
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
     let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
-    let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
+    let rules = groups.iter().zip(&shared.rules);
+    let sockets = rules.flat_map(|(group, rules)| {
+        group.sockets.iter().map(move |socket| (group, socket, Gate::new(Arc::clone(rules))))
+    });
     let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
-    let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
+    let start = |((group, socket, gate), desk): ((&Group, &Arc<Socket>, Gate), &Desk)| {
         let worker = Worker::new(
             Arc::clone(socket),
             (group.listener.max_length, group.buffer.granted),
-            Arc::clone(&shared.parse),
+            (Arc::clone(&shared.parse), gate),
             OpenBatch::new(limits, Arc::clone(&pool)),
             Arc::clone(&shared.queue),
             Arc::clone(&shared.stop),

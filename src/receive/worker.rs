@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 use socket2::Socket;
 use tracing::{error, warn};
 
-use super::{DEPTH, Pace, Step, Stop};
+use super::{DEPTH, Gate, Pace, Step, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
@@ -37,6 +37,7 @@ pub struct Worker {
     /// The generation of `parse` that the maker is of.
     generation: u64,
     maker: EventMaker,
+    gate: Gate,
     batch: OpenBatch,
     pace: Pace,
     queue: Arc<Queue>,
@@ -52,7 +53,7 @@ impl Worker {
     pub fn new(
         socket: Arc<Socket>,
         (max_length, buffer): (usize, usize),
-        parse: Arc<Live<Options>>,
+        (parse, gate): (Arc<Live<Options>>, Gate),
         batch: OpenBatch,
         queue: Arc<Queue>,
         stop: Arc<Stop>,
@@ -67,6 +68,7 @@ impl Worker {
             parse,
             generation,
             maker,
+            gate,
             batch,
             pace,
             queue,
@@ -139,9 +141,10 @@ impl Worker {
             let (generation, options) = self.parse.get();
             (self.generation, self.maker) = (generation, EventMaker::new(&options));
         }
+        self.gate.follow();
         let tracks_senders = self.books.senders.is_on();
         self.count.reads += 1;
-        let (maker, slots) = (&mut self.maker, &self.slots);
+        let (maker, gate, slots) = (&mut self.maker, &mut self.gate, &self.slots);
         let mut filler = Filler {
             batch: &mut self.batch,
             queue: &self.queue,
@@ -151,7 +154,9 @@ impl Worker {
             received: clock,
             added: 0,
         };
-        for datagram in slots.datagrams() {
+        for (at, datagram) in slots.datagrams().enumerate() {
+            let received = datagram.received.unwrap_or(clock);
+            let refused = gate.refuses(datagram.peer.ip(), received, || slots.run_from(at));
             if datagram.payload.is_empty() {
                 filler.count.empty += 1;
                 continue;
@@ -161,15 +166,14 @@ impl Worker {
             if tracks_senders {
                 note_sender(&mut self.runs, &datagram);
             }
-            if datagram.truncated {
-                filler.count.shed(Shed::TooLong, 1);
+            if let Some(why) = refused.or(datagram.truncated.then_some(Shed::TooLong)) {
+                filler.count.shed(why, 1);
                 continue;
             }
             if maker.is_slow() && !filler.is_in_time() {
                 filler.count.shed(Shed::Shutdown, 1);
                 continue;
             }
-            let received = datagram.received.unwrap_or(clock);
             (filler.received, filler.added) = (received, 0);
             let made = make(maker, &datagram, received, &mut filler);
             filler.count.note(&made, filler.added);
