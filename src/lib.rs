@@ -43,6 +43,7 @@ mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod systemd;
 mod text;
 pub mod tls;
 pub mod top;

@@ -102,6 +102,11 @@ impl View {
         self.stopping.store(true, Relaxed);
     }
 
+    /// True once it does not.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
     /// Brings what the kernel says of the sockets into the books.
     pub(crate) fn read_sockets(&self) {
         let mut drops = self.drops.lock().unwrap_or_else(PoisonError::into_inner);

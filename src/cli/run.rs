@@ -9,12 +9,13 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use super::flags::{All, Flags};
-use super::{Ask, Failure, Signals, print_json, runtime};
+use super::{Ask, Failure, Signals, print_json, runtime, supervise};
 use crate::admin;
 use crate::config::{Config, Endpoint};
 use crate::logs;
 use crate::pipeline::Pipeline;
 use crate::receiver::{self, JsonLines};
+use crate::systemd::Notifier;
 
 /// How long printing the books may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -58,6 +59,9 @@ async fn run_until_signal(
 ) -> Result<(), Failure> {
     let mut pipeline = Pipeline::start(config).map_err(Failure::failed)?;
     serve_admin(config, &pipeline)?;
+    let notifier = Arc::new(Notifier::from_environment());
+    notifier.ready(&supervise::status(&pipeline.view()));
+    tokio::spawn(supervise::report(Arc::clone(&notifier), pipeline.view()));
     let mut closed = pin!(closed);
     // A file may take its time, as on a network that hangs: a stop does not wait for it.
     let mut loading: Option<JoinHandle<Result<Config, Failure>>> = None;
@@ -70,7 +74,10 @@ async fn run_until_signal(
                     tracing::warn!("a reload is still reading its files; another follows it");
                     again = true;
                 }
-                Ask::Reload => loading = Some(tokio::task::spawn_blocking(load.clone())),
+                Ask::Reload => {
+                    notifier.reloading();
+                    loading = Some(tokio::task::spawn_blocking(load.clone()));
+                }
             },
             loaded = loaded(&mut loading) => {
                 // The files may have changed since they were read.
@@ -79,11 +86,15 @@ async fn run_until_signal(
                     Ok(config) => pipeline.apply(config).await,
                     Err(problem) => pipeline.refuse(&problem),
                 }
+                if loading.is_none() {
+                    notifier.ready(&supervise::status(&pipeline.view()));
+                }
             }
             () = pipeline.broken() => break Some("a worker panicked; see the log"),
             () = &mut closed => break Some("nobody reads standard output any more"),
         }
     };
+    notifier.stopping(config.shutdown_timeout + PATIENCE);
     // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
     let hurry = async {
         match failure {

@@ -84,7 +84,11 @@ impl Check {
         let mut taken = vec!["message", "timestamp", "source_type", "parse_error"];
         taken.extend(shape.keep_raw.then_some("raw"));
         let fields = shape.fields.iter().map(|(name, _)| ("parse.fields", name.as_str()));
-        let keys = [("parse.host_key", shape.host_key.as_str()), ("parse.port_key", shape.port_key.as_str())];
+        let keys = [
+            ("parse.host_key", shape.host_key.as_str()),
+            ("parse.port_key", shape.port_key.as_str()),
+            ("parse.sequence_key", shape.sequence_key.as_str()),
+        ];
         for (path, name) in keys.into_iter().chain(fields).filter(|(_, name)| !name.is_empty()) {
             self.that(
                 !taken.contains(&name),

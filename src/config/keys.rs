@@ -171,6 +171,14 @@ const EVENTS: &[Key] = &[
         show: |config, _| json!(config.parse.shape.port_key),
     },
     Key {
+        path: "parse.sequence_key",
+        flag: "sequence-key",
+        kind: Kind::Text("NAME"),
+        help: "Name of a field by which events sort in the order of arrival; empty leaves it out",
+        set: |draft, value| text(value).map(|name| draft.config.parse.shape.sequence_key = name.to_owned()),
+        show: |config, _| json!(config.parse.shape.sequence_key),
+    },
+    Key {
         path: "parse.fields",
         flag: "field",
         kind: Kind::Table("NAME=VALUE"),

@@ -10,7 +10,7 @@ const TOLD: usize = 10;
 pub struct Origins {
     written: Vec<String>,
     four: Ranges<u32>,
-    six: Ranges<u128>,
+    six: Six,
 }
 
 impl Origins {
@@ -30,7 +30,7 @@ impl Origins {
         }
         if wrong.is_empty() {
             let written = list.iter().map(|text| text.as_ref().to_owned()).collect();
-            return Ok(Self { written, four: Ranges::of(four), six: Ranges::of(six) });
+            return Ok(Self { written, four: Ranges::of(four), six: Six::of(six) });
         }
         let more = wrong.len().saturating_sub(TOLD);
         wrong.truncate(TOLD);
@@ -99,14 +99,9 @@ fn six(ip: Ipv6Addr, prefix: u32) -> Network {
     Network::Six(u128::from(ip) & !host, u128::from(ip) | host)
 }
 
-/// Firsts of ranges between two of the shorter list that is searched before.
-const BLOCK: usize = 64;
-
-/// Ranges that do not overlap, in order. Firsts and lasts apart, and every 64th first apart from both: a search touches
-/// few cache lines, which is what takes its time among thousands.
+/// Ranges that do not overlap, in order. Firsts and lasts apart: a search touches the firsts only.
 #[derive(Debug, Clone, Default, PartialEq, Eq)]
 struct Ranges<T> {
-    sampled: Vec<T>,
     firsts: Vec<T>,
     lasts: Vec<T>,
 }
@@ -124,17 +119,41 @@ impl<T: Ord + Copy> Ranges<T> {
                 }
             }
         }
-        Self { sampled: firsts.iter().step_by(BLOCK).copied().collect(), firsts, lasts }
+        Self { firsts, lasts }
     }
 
     fn contains(&self, address: T) -> bool {
-        let not_above = |list: &[T]| list.partition_point(|first| *first <= address);
-        let Some(block) = not_above(&self.sampled).checked_sub(1) else { return false };
-        let start = block * BLOCK;
-        let end = self.firsts.len().min(start + BLOCK);
-        // Not 0: the block's own first is not above the address.
-        let after = start + not_above(&self.firsts[start..end]);
+        self.contains_below(self.firsts.len(), address)
+    }
+
+    /// Whether one of the first `count` ranges has the address.
+    fn contains_below(&self, count: usize, address: T) -> bool {
+        let after = self.firsts[..count].partition_point(|first| *first <= address);
         after > 0 && address <= self.lasts[after - 1]
+    }
+}
+
+/// IPv6: the network halves of the firsts are searched first. Comparing 128 bits takes three times as long.
+#[derive(Debug, Clone, Default, PartialEq, Eq)]
+struct Six {
+    halves: Vec<u64>,
+    ranges: Ranges<u128>,
+}
+
+impl Six {
+    fn of(ranges: Vec<(u128, u128)>) -> Self {
+        let ranges = Ranges::of(ranges);
+        Self { halves: ranges.firsts.iter().map(|first| (first >> 64) as u64).collect(), ranges }
+    }
+
+    fn contains(&self, address: u128) -> bool {
+        let half = (address >> 64) as u64;
+        let after = self.halves.partition_point(|first| *first <= half);
+        let Some(last) = after.checked_sub(1) else { return false };
+        match self.ranges.firsts[last] <= address {
+            true => address <= self.ranges.lasts[last],
+            false => self.ranges.contains_below(last, address), // of several in this network, an earlier one
+        }
     }
 }
 
@@ -154,6 +173,12 @@ mod tests {
         }
         for outside in ["9.255.255.255", "11.0.0.0", "192.0.2.6", "192.0.2.8", "2001:db9::", "::2", "::"] {
             assert!(!permits(&list, outside), "{outside}");
+        }
+        let hosts: Vec<_> = (1..9).map(|host| format!("2001:db8::{:x}", host * 2)).collect();
+        let hosts: Vec<_> = hosts.iter().map(String::as_str).collect();
+        for host in 0..20 {
+            let listed = host % 2 == 0 && (2..18).contains(&host);
+            assert_eq!(permits(&hosts, &format!("2001:db8::{host:x}")), listed, "{host}");
         }
         assert!(permits(&[], "203.0.113.1") && permits(&[], "2001:db8::1"));
         assert!(permits(&["0.0.0.0/0"], "203.0.113.1") && !permits(&["0.0.0.0/0"], "2001:db8::1"));

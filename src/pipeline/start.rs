@@ -13,6 +13,7 @@ use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
 use crate::config::{Batch, Config, Listener, WhenFull};
 use crate::datagram::Timestamp;
+use crate::encode::Sequence;
 use crate::live::Live;
 use crate::parse;
 use crate::push;
@@ -127,16 +128,14 @@ pub(super) fn start_workers(
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
     let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
-    let rules = groups.iter().zip(&shared.rules);
-    let sockets = rules.flat_map(|(group, rules)| {
-        group.sockets.iter().map(move |socket| (group, socket, Gate::new(Arc::clone(rules))))
-    });
     let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
-    let start = |((group, socket, gate), desk): ((&Group, &Arc<Socket>, Gate), &Desk)| {
+    let run = Sequence::new_run();
+    let seats = seats(groups, &shared.rules).zip(&books.desks).enumerate();
+    let start = |(number, (seat, desk)): (usize, (Seat<'_>, &Desk))| {
         let worker = Worker::new(
-            Arc::clone(socket),
-            (group.listener.max_length, group.buffer.granted),
-            (Arc::clone(&shared.parse), gate),
+            Arc::clone(seat.socket),
+            (seat.group.listener.max_length, seat.group.buffer.granted),
+            (Arc::clone(&shared.parse), Sequence::new(run, number), Gate::new(Arc::clone(seat.rules))),
             OpenBatch::new(limits, Arc::clone(&pool)),
             Arc::clone(&shared.queue),
             Arc::clone(&shared.stop),
@@ -151,9 +150,23 @@ pub(super) fn start_workers(
             }
         })
     };
-    let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
+    let workers: io::Result<Vec<_>> = seats.map(start).collect();
     if workers.is_err() {
         shared.stop.give()?; // those that did start must not run on without the rest
     }
     workers
+}
+
+/// A worker's socket, and what it is held to.
+struct Seat<'a> {
+    group: &'a Group,
+    socket: &'a Arc<Socket>,
+    rules: &'a Arc<Live<Rules>>,
+}
+
+fn seats<'a>(groups: &'a [Group], rules: &'a [Arc<Live<Rules>>]) -> impl Iterator<Item = Seat<'a>> {
+    groups
+        .iter()
+        .zip(rules)
+        .flat_map(|(group, rules)| group.sockets.iter().map(move |socket| Seat { group, socket, rules }))
 }

@@ -14,6 +14,7 @@ use super::{DEPTH, Gate, Pace, Step, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
+use crate::encode::Sequence;
 use crate::live::Live;
 use crate::parse::{EventMaker, EventSink, Made, Options, ParseError};
 use crate::queue::{Queue, Refused};
@@ -37,6 +38,7 @@ pub struct Worker {
     /// The generation of `parse` that the maker is of.
     generation: u64,
     maker: EventMaker,
+    sequence: Sequence,
     gate: Gate,
     batch: OpenBatch,
     pace: Pace,
@@ -53,7 +55,7 @@ impl Worker {
     pub fn new(
         socket: Arc<Socket>,
         (max_length, buffer): (usize, usize),
-        (parse, gate): (Arc<Live<Options>>, Gate),
+        (parse, sequence, gate): (Arc<Live<Options>>, Sequence, Gate),
         batch: OpenBatch,
         queue: Arc<Queue>,
         stop: Arc<Stop>,
@@ -61,13 +63,14 @@ impl Worker {
     ) -> Self {
         let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
         let (generation, options) = parse.get();
-        let maker = EventMaker::new(&options);
+        let maker = EventMaker::new(&options).numbered(sequence);
         Self {
             socket,
             slots,
             parse,
             generation,
             maker,
+            sequence,
             gate,
             batch,
             pace,
@@ -139,7 +142,8 @@ impl Worker {
         let clock = Timestamp::now();
         if self.parse.generation() != self.generation {
             let (generation, options) = self.parse.get();
-            (self.generation, self.maker) = (generation, EventMaker::new(&options));
+            let maker = EventMaker::new(&options).numbered(self.sequence);
+            (self.generation, self.maker) = (generation, maker);
         }
         self.gate.follow();
         let tracks_senders = self.books.senders.is_on();
@@ -174,6 +178,7 @@ impl Worker {
                 filler.count.shed(Shed::Shutdown, 1);
                 continue;
             }
+            maker.next(received, filler.count.received);
             (filler.received, filler.added) = (received, 0);
             let made = make(maker, &datagram, received, &mut filler);
             filler.count.note(&made, filler.added);
