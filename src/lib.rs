@@ -44,6 +44,7 @@ pub mod pipeline;
 pub mod proto;
 pub mod receiver;
 pub mod systemd;
+pub mod takeover;
 mod text;
 pub mod tls;
 pub mod top;

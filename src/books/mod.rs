@@ -21,7 +21,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::{Made, ParseError};
-use crate::spool::Spool;
+use crate::spool::Place;
 
 /// Why an event was given up on purpose; a closed set, fit for a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -302,7 +302,7 @@ pub struct Books {
     /// Events left when the shutdown deadline passed.
     pub left_at_shutdown: AtomicU64,
     /// What is on disk, where something may be.
-    pub spool: Option<Arc<Spool>>,
+    pub spool: Arc<Place>,
     /// Metric events of our own.
     pub self_metrics: AtomicU64,
     /// Reloads of the configuration.
@@ -314,7 +314,7 @@ impl Books {
     pub fn shed_elsewhere(&self, why: Shed) -> u64 {
         match why {
             Shed::Shutdown => self.left_at_shutdown.load(Relaxed),
-            Shed::SpoolDamaged => self.spool.as_ref().map_or(0, |spool| spool.damaged()),
+            Shed::SpoolDamaged => self.spool.get().map_or(0, |spool| spool.damaged()),
             _ => 0,
         }
     }

@@ -12,7 +12,9 @@ use serde_json::{Map, Value, json};
 use super::draft::Draft;
 use super::{Admin, Config, LogFormat, LogLevel, Steering, WhenFull};
 use crate::parse::{Mode, OnError};
-use values::{address, choice, fields, file, integer, shown_size, shown_time, size, switch, text, time};
+use values::{
+    address, choice, fields, file, integer, shown_file, shown_size, shown_time, size, switch, text, time,
+};
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
@@ -270,6 +272,14 @@ const PROCESS: &[Key] = &[
         help: "Where batches are kept on disk, with --when-full overflow",
         set: |draft, value| text(value).map(|path| draft.config.data_dir = path.into()),
         show: |config, _| json!(config.data_dir.display().to_string()),
+    },
+    Key {
+        path: "takeover.path",
+        flag: "takeover-path",
+        kind: Kind::Text("PATH"),
+        help: "Unix socket where the next process asks for the sockets (run --takeover PATH); empty for none",
+        set: |draft, value| file(value).map(|path| draft.config.takeover_path = path),
+        show: |config, _| shown_file(config.takeover_path.as_deref()),
     },
     Key {
         path: "self_metrics",

@@ -60,6 +60,8 @@ pub struct Config {
     pub log: Log,
     /// Where what overflows is kept.
     pub data_dir: PathBuf,
+    /// Where a successor asks for the sockets; none where it cannot.
+    pub takeover_path: Option<PathBuf>,
     /// Whether the metrics go to Vector too, as events.
     pub self_metrics: bool,
 }
@@ -144,7 +146,7 @@ impl Default for Admin {
 }
 
 /// Which socket of a group the kernel gives a datagram to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// A random one: one flow uses every core, at the price of its order.
@@ -271,6 +273,7 @@ impl Default for Config {
             shutdown_timeout: Duration::from_secs(30),
             log: Log::default(),
             data_dir: PathBuf::from("/var/lib/sluicegate"),
+            takeover_path: None,
             self_metrics: false,
         }
     }

@@ -2,6 +2,7 @@
 
 mod reload;
 mod start;
+mod succession;
 
 use std::io;
 use std::net::SocketAddr;
@@ -18,7 +19,7 @@ use crate::books::{Books, Report};
 use crate::config::Config;
 use crate::live::Live;
 use crate::queue::Queue;
-use crate::receive::{BindError, Group, Stop};
+use crate::receive::{BindError, Group, Inherited, Stop};
 use crate::spool;
 use crate::view::View;
 use start::Shared;
@@ -68,10 +69,18 @@ impl Pipeline {
     /// # Errors
     /// When an address cannot be had or the machine is out of threads or descriptors; nothing runs then.
     pub fn start(config: &Config) -> Result<Self, StartError> {
-        let groups = start::open_groups(&config.listeners)?;
+        Self::go_on(config, Vec::new(), false)
+    }
+
+    /// The same around sockets that are open already; `succeeds` where the process that had them still runs.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn go_on(config: &Config, inherited: Vec<Inherited>, succeeds: bool) -> Result<Self, StartError> {
+        let groups = start::open_groups(&config.listeners, inherited)?;
         let desks = start::desks(&groups, config.admin.top_senders);
-        let spool = start::open_spool(config)?;
-        let books = Arc::new(Books { desks, spool: spool.clone(), ..Books::default() });
+        let spool = start::open_spool(config, succeeds)?;
+        let books = Arc::new(Books { desks, spool: Arc::clone(&spool), ..Books::default() });
         start::announce(config);
 
         let limiter = start::limiter(config);
@@ -86,7 +95,7 @@ impl Pipeline {
         };
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
-        start::start_refilling(&shared.queue)?;
+        start::start_refilling(config, &shared.queue)?;
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
@@ -155,7 +164,7 @@ impl Pipeline {
 
     fn count_leftovers(&self) {
         let left = self.shared.queue.leftovers();
-        let shed: u64 = match &self.books.spool {
+        let shed: u64 = match self.books.spool.get() {
             None => left.iter().map(|batch| batch.events).sum(),
             Some(spool) => {
                 spool.unload();

@@ -48,7 +48,10 @@ impl Pipeline {
         books.last_refused.store(0, Relaxed);
         info!(changed = live.join(", "), "the configuration was read again and is in force");
         if !waiting.is_empty() {
-            warn!(keys = waiting.join(", "), "these changes need a restart; the old values stay in force");
+            warn!(
+                keys = waiting.join(", "),
+                "these changes need a restart, which loses nothing with --takeover; the old values stay in force"
+            );
         }
     }
 

@@ -3,11 +3,11 @@
 use std::io;
 use std::sync::Arc;
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
-use socket2::Socket;
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{error, info};
 
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
@@ -18,7 +18,7 @@ use crate::live::Live;
 use crate::parse;
 use crate::push;
 use crate::queue::Queue;
-use crate::receive::{BindError, Gate, Group, Limiter, Rules, Stop, Worker};
+use crate::receive::{BindError, Gate, Group, Inherited, Limiter, Member, Rules, Stop, Worker};
 use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
@@ -39,8 +39,19 @@ pub(super) struct Shared {
     pub(super) broken: Arc<Notify>,
 }
 
-pub(super) fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
-    listeners.iter().map(|listener| Group::open(listener, listener.is_dual_stack(listeners))).collect()
+/// Opens each listener's group, around the sockets that were handed over for it.
+pub(super) fn open_groups(
+    listeners: &[Listener],
+    mut inherited: Vec<Inherited>,
+) -> Result<Vec<Group>, BindError> {
+    let open = |listener: &Listener| {
+        let dual_stack = listener.is_dual_stack(listeners);
+        match inherited.iter().position(|found| found.address == listener.address) {
+            Some(at) => Group::go_on(listener, dual_stack, inherited.swap_remove(at)),
+            None => Group::open(listener, dual_stack),
+        }
+    };
+    listeners.iter().map(open).collect()
 }
 
 /// What each listener's senders are held to.
@@ -103,21 +114,50 @@ pub(super) fn start_pushers(
     retire
 }
 
-/// Where batches wait that do not fit the queue, if they may.
-pub(super) fn open_spool(config: &Config) -> Result<Option<Arc<Spool>>, spool::OpenError> {
-    if config.buffer.when_full != WhenFull::Overflow {
-        return Ok(None);
+/// Where batches wait that do not fit the queue, if they may. After a take-over the process before has the directory
+/// until it ends, so then the place is empty at first.
+pub(super) fn open_spool(config: &Config, may_wait: bool) -> Result<Arc<spool::Place>, spool::OpenError> {
+    let place = Arc::new(spool::Place::default());
+    if config.buffer.when_full == WhenFull::Overflow {
+        match try_spool(config) {
+            Ok(spool) => place.fill(spool),
+            Err(spool::OpenError::Taken(_)) if may_wait => {}
+            Err(error) => return Err(error),
+        }
     }
-    Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new).map(Some)
+    Ok(place)
+}
+
+fn try_spool(config: &Config) -> Result<Arc<Spool>, spool::OpenError> {
+    Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new)
+}
+
+/// Waits until the process before lets go of the directory. Until then the queue is as with `block`.
+fn wait_for_spool(config: &Config, queue: &Queue) {
+    const LOOK: Duration = Duration::from_millis(50);
+    info!("the process before has the directory for what overflows: waiting for it");
+    while !queue.is_abandoned() {
+        match try_spool(config) {
+            Ok(spool) => return queue.fill_spool(spool),
+            Err(spool::OpenError::Taken(_)) => thread::sleep(LOOK),
+            Err(error) => return error!(%error, "nothing overflows to disk: workers wait for room instead"),
+        }
+    }
 }
 
 /// Has what waits on disk brought back; the thread ends with the queue.
-pub(super) fn start_refilling(queue: &Arc<Queue>) -> io::Result<()> {
-    if queue.spool().is_none() {
+pub(super) fn start_refilling(config: &Config, queue: &Arc<Queue>) -> io::Result<()> {
+    if config.buffer.when_full != WhenFull::Overflow {
         return Ok(());
     }
-    let queue = Arc::clone(queue);
-    thread::Builder::new().name("refill".into()).spawn(move || queue.refill()).map(drop)
+    let (config, queue) = (config.clone(), Arc::clone(queue));
+    let refill = move || {
+        if queue.spool().is_none() {
+            wait_for_spool(&config, &queue);
+        }
+        queue.refill();
+    };
+    thread::Builder::new().name("refill".into()).spawn(refill).map(drop)
 }
 
 pub(super) fn start_workers(
@@ -160,7 +200,7 @@ pub(super) fn start_workers(
 /// A worker's socket, and what it is held to.
 struct Seat<'a> {
     group: &'a Group,
-    socket: &'a Arc<Socket>,
+    socket: &'a Arc<Member>,
     rules: &'a Arc<Live<Rules>>,
 }
 

@@ -20,7 +20,7 @@ use tracing::error;
 use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
 use crate::logs::Occasionally;
-use crate::spool::{self, Spool};
+use crate::spool::{self, Place, Spool};
 
 /// A full disk comes with every batch.
 static FAILED: Occasionally = Occasionally::new();
@@ -40,7 +40,7 @@ pub struct Queue {
     done: Notify,
     limits: Buffer,
     /// Where batches wait that do not fit.
-    spool: Option<Arc<Spool>>,
+    spool: Arc<Place>,
     /// The state's flag of that name, for those who ask too often for the lock.
     abandoned: AtomicBool,
 }
@@ -89,11 +89,11 @@ struct State {
 impl Queue {
     /// An empty queue.
     pub fn new(limits: Buffer) -> Arc<Self> {
-        Self::over(limits, None)
+        Self::over(limits, Arc::default())
     }
 
     /// An empty queue that overflows into a spool, where there is one.
-    pub fn over(limits: Buffer, spool: Option<Arc<Spool>>) -> Arc<Self> {
+    pub fn over(limits: Buffer, spool: Arc<Place>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             room: Condvar::new(),
@@ -128,7 +128,7 @@ impl Queue {
         loop {
             if state.abandoned {
                 drop(state);
-                return if self.spool.is_some() {
+                return if self.spool().is_some() {
                     self.append(batch)
                 } else {
                     Err(Refused::Abandoned(batch))
@@ -141,11 +141,14 @@ impl Queue {
             }
             match when_full {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
-                WhenFull::Overflow => {
+                WhenFull::Overflow if self.spool().is_some() => {
                     drop(state); // a disk takes its time
                     return self.append(batch);
                 }
-                WhenFull::Block => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                // With `overflow`: until the process before lets go of the disk.
+                WhenFull::Block | WhenFull::Overflow => {
+                    state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
         state.levels.waiting.add(&batch);
@@ -156,7 +159,7 @@ impl Queue {
     }
 
     fn append(&self, batch: Batch) -> Result<(), Refused> {
-        let Some(spool) = &self.spool else { return Err(Refused::Full(batch)) };
+        let Some(spool) = self.spool() else { return Err(Refused::Full(batch)) };
         spool.append(&batch).map_err(|refused| match refused {
             spool::Refused::Full => Refused::SpoolFull(batch),
             spool::Refused::Failed(error) => {
@@ -172,7 +175,7 @@ impl Queue {
     /// abandoned. A thread's whole life.
     pub fn refill(&self) {
         const LOOK: Duration = Duration::from_millis(50); // what came to disk gives no sign
-        let Some(spool) = &self.spool else { return };
+        let Some(spool) = self.spool() else { return };
         loop {
             let mut state = self.lock();
             while !state.closed && !state.abandoned && state.levels.waiting.bytes > self.limits.max_bytes / 2
@@ -264,7 +267,13 @@ impl Queue {
 
     /// What waits on disk, where there is a spool.
     pub fn spool(&self) -> Option<&Arc<Spool>> {
-        self.spool.as_ref()
+        self.spool.get()
+    }
+
+    /// Overflows into this spool from now on.
+    pub fn fill_spool(&self, spool: Arc<Spool>) {
+        self.spool.fill(spool);
+        self.room.notify_all();
     }
 
     /// What waits and what is in flight.
@@ -281,7 +290,7 @@ impl Queue {
             state.levels.waiting.add(&batch);
             state.waiting.push_front(batch);
         }
-        if let (true, Some(spool), Some(ticket)) = (is_final, &self.spool, batch.ticket) {
+        if let (true, Some(spool), Some(ticket)) = (is_final, self.spool(), batch.ticket) {
             spool.settle(ticket, batch.events);
         }
         let (some, finished) = (!state.waiting.is_empty(), state.is_finished());

@@ -7,10 +7,9 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use socket2::Socket;
 use tracing::{error, warn};
 
-use super::{DEPTH, Gate, Pace, Step, Stop};
+use super::{DEPTH, Gate, Member, Pace, Step, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
@@ -30,9 +29,9 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// More reads than the largest receive buffer can need.
 const MAX_DRAIN_READS: usize = 100_000;
 
-/// Reads one socket until it is told to stop; then drains it, flushes and ends.
+/// Reads one socket until it is told to stop; then drains it, unless it lives on, flushes and ends.
 pub struct Worker {
-    socket: Arc<Socket>,
+    socket: Arc<Member>,
     slots: Slots,
     parse: Arc<Live<Options>>,
     /// The generation of `parse` that the maker is of.
@@ -53,7 +52,7 @@ pub struct Worker {
 impl Worker {
     /// A worker for one socket, granted `buffer` bytes, with slots for datagrams of up to `max_length` bytes.
     pub fn new(
-        socket: Arc<Socket>,
+        socket: Arc<Member>,
         (max_length, buffer): (usize, usize),
         (parse, sequence, gate): (Arc<Live<Options>>, Sequence, Gate),
         batch: OpenBatch,
@@ -106,7 +105,11 @@ impl Worker {
             let step = self.pace.after(read);
             self.rest(step, now);
         }
-        self.drain();
+        // What waits in a socket that lives on is for whoever reads it next.
+        if !self.socket.lives_on() {
+            self.drain();
+        }
+        self.flush(Closed::Stop);
     }
 
     /// Reads what the socket still holds. It ends even if the kernel could not be told to refuse new datagrams.
@@ -119,7 +122,6 @@ impl Worker {
                 }
             }
         }
-        self.flush(Closed::Stop);
     }
 
     /// One call: how many datagrams it brought.

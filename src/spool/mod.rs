@@ -7,6 +7,7 @@
 //! Files of our own, since a queue needs no index: in the same measurement (1,000 records of 1 MB, in and out) they took
 //! 0.7 s of CPU, the key-value store fjall 2.0 s, keeping 1.1 GB on disk afterwards, and redb 7.9 s. See bench/HISTORY.md.
 
+mod place;
 mod record;
 mod segment;
 
@@ -20,6 +21,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use tracing::{error, warn};
 
 use crate::batch::{Batch, Closed};
+pub use place::Place;
 use record::{HEADER, Header};
 use segment::Segment;
 

@@ -3,8 +3,10 @@
 //! In: `NOTIFY_SOCKET`, `WATCHDOG_USEC`, `LISTEN_FDS` and their like. Out: one line messages to a Unix datagram socket, sockets
 //! with them. Without a service manager nothing is sent, and nothing here can fail a start.
 
+mod listen;
 mod notify;
 
+pub use listen::{inherited, keep};
 pub use notify::Notifier;
 
 use std::env;

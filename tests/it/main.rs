@@ -26,6 +26,7 @@ mod sequence;
 mod spool;
 mod stopping;
 mod systemd;
+mod takeover;
 mod tls;
 mod tls_options;
 mod top;

@@ -6,6 +6,8 @@ use std::time::Duration;
 
 use rustix::process::Signal;
 
+use crate::support::admin::counter;
+use crate::support::manager;
 use crate::support::process::{Process, binary};
 use crate::support::{free_tcp, free_udp, wait_until};
 
@@ -105,4 +107,65 @@ fn a_worker_that_is_stuck_ends_the_signs_of_life() {
     manager.wait_for("STATUS=worker 0 has not read its socket for 10 s");
     assert!(manager.heard[silent..].iter().all(|message| message != "WATCHDOG=1"), "{:?}", manager.heard);
     run.kill();
+}
+
+/// Restarts in a row: three in CI, more by hand (SLUICEGATE_RESTARTS=10).
+fn restarts() -> u32 {
+    std::env::var("SLUICEGATE_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
+}
+
+/// Two sockets of the unit and two that the process opens beside them; or all of them the unit's, and no store.
+#[test]
+fn restarts_with_sockets_that_the_manager_keeps_lose_nothing() {
+    for (of_unit, room) in [(2, 8), (4, 0)] {
+        let (listen, vector, admin) = (free_udp(), free_tcp(), free_tcp());
+        let admin_address = admin.to_string();
+        let mut manager = manager::Manager::new(listen, of_unit, room);
+        let receive = Process::receive(vector, "--count");
+        let (address, url) = (listen.to_string(), format!("http://{vector}"));
+        let arguments = [
+            "run",
+            "--listen",
+            &address,
+            "--vector",
+            &url,
+            "--workers",
+            "4",
+            "--receive-buffer-bytes",
+            "1GiB",
+            "--admin",
+            &admin_address,
+        ];
+        let mut run = manager.start(&arguments);
+        assert_eq!(manager.store.len(), if room > 0 { 2 } else { 0 });
+        let seconds = (2 * restarts()).to_string();
+        let load = ["load", &address, "--rate", "20000", "--seconds", &seconds, "--size", "200"];
+        let sending = Process::start(&load);
+        let mut books = Vec::new();
+        for _ in 0..restarts() {
+            std::thread::sleep(Duration::from_millis(700));
+            books.push(run.stop().json());
+            std::thread::sleep(Duration::from_millis(100)); // nobody reads
+            run = manager.start(&arguments);
+        }
+        let sent = sending.end().json()["sent"].as_u64().unwrap();
+        let before: u64 = books.iter().map(|books| books["received"].as_u64().unwrap()).sum();
+        wait_until("the last one has the rest", || {
+            counter(admin, "sluicegate_receive_datagrams_total") + before as f64 == sent as f64
+        });
+        books.push(run.stop().json());
+        let total = |key: &str| books.iter().map(|books| books[key].as_u64().unwrap()).sum::<u64>();
+        assert_eq!((total("kernel_drops"), total("shed")), (0, 0), "{books:?}");
+        assert_eq!((total("received"), total("delivered")), (sent, sent), "{books:?}");
+        let arrived = receive.stop().json();
+        assert_eq!((&arrived["unique"], &arrived["duplicates"]), (&sent.into(), &0.into()), "{arrived}");
+        for books in &books {
+            let shares: Vec<_> = books["workers"].as_array().unwrap().iter().collect();
+            let share = |worker: &&serde_json::Value| worker["received"].as_u64().unwrap();
+            let (least, most) =
+                (shares.iter().map(share).min().unwrap(), shares.iter().map(share).max().unwrap());
+            assert_eq!(shares.len(), 4);
+            assert!(most < 3 * least + 500, "{least} {most}");
+        }
+    }
 }

@@ -2,6 +2,7 @@
 
 pub mod admin;
 pub mod grpc;
+pub mod manager;
 pub mod process;
 pub mod scenario;
 pub mod seccomp;

@@ -1,0 +1,51 @@
+//! Giving the sockets to a successor, and getting them.
+
+use std::io;
+use std::net::SocketAddr;
+
+use super::Pipeline;
+use crate::systemd::{self, Notifier};
+use crate::takeover::OfferedGroup;
+
+impl Pipeline {
+    /// What a successor gets. Until it reads, or is given up, a stop leaves in the sockets what they hold.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn offer(&self) -> io::Result<Vec<OfferedGroup>> {
+        let offer = |group: &crate::receive::Group| {
+            let (address, steering) = (group.listener.address, group.steering);
+            group.offer().map(|(sockets, claim)| OfferedGroup { address, steering, sockets, claim })
+        };
+        self.groups.iter().map(offer).collect()
+    }
+
+    /// Has the service manager keep the sockets for the next start, where it can.
+    pub fn keep(&self, notifier: &Notifier) {
+        systemd::keep(notifier, &self.groups);
+    }
+
+    /// The successor did not become one.
+    pub fn take_back(&self) {
+        self.groups.iter().for_each(|group| group.take_back());
+    }
+
+    /// The successor reads these groups, by their numbers: they are not read here any more once this is stopped. Returns
+    /// the kernel's drop counters of each group as they are in the books.
+    pub fn give(&self, groups: &[usize]) -> Vec<Vec<u32>> {
+        self.view.read_sockets();
+        for (number, group) in self.groups.iter().enumerate() {
+            match groups.contains(&number) {
+                true => group.give(),
+                false => group.take_back(),
+            }
+        }
+        let mut counted = self.view.counted_drops().into_iter();
+        self.groups.iter().map(|group| counted.by_ref().take(group.sockets.len()).collect()).collect()
+    }
+
+    /// This process is the successor, and the one before reads no more: its last sight of the kernel's drop counters.
+    pub fn succeed(&self, drops: &[(SocketAddr, Vec<u32>)]) {
+        self.view.count_drops_from(drops);
+    }
+}
