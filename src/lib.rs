@@ -10,7 +10,8 @@
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
 //! they all count, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
-//! two ends that `demo` and the tests need; [`tls`] reads certificates for both.
+//! two ends that `demo` and the tests need; [`tls`] reads certificates for both. [`takeover`] and [`systemd`] have sockets outlive
+//! the process.
 
 pub mod socket;
 

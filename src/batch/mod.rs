@@ -33,6 +33,8 @@ pub struct Batch {
     pub closed: Closed,
     /// The file that it was read from, where it waited on disk.
     pub ticket: Option<Ticket>,
+    /// The worker that filled it; none of what came from no worker, or from disk.
+    pub lane: Option<usize>,
 }
 
 /// What closed a batch; a closed set, fit for a metric's label.

@@ -107,6 +107,7 @@ async fn run_until_signal(
             () = &mut closed => break Ending::Broken("nobody reads standard output any more"),
         }
     };
+    succession.close();
     notifier.stopping(config.shutdown_timeout + PATIENCE);
     let report = finish(pipeline, config, &ending, &succession, &mut signals).await;
     // Standard output may be a pipe that nobody reads: the process ends all the same.

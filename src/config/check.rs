@@ -4,7 +4,7 @@ mod tls;
 
 use std::time::Duration;
 
-use super::{Config, Invalid, MAX_DATAGRAM, MAX_REQUEST, MAX_WORKERS};
+use super::{Config, Invalid, MAX_DATAGRAM, MAX_REQUEST, MAX_WORKERS, Steering};
 use crate::encode::Shape;
 use crate::push::Backoff;
 
@@ -57,6 +57,9 @@ impl Config {
         let right = !backoff.is_zero() && backoff <= Backoff::LONGEST;
         check.that(right, "vector.request.retry_initial_backoff_secs", problem);
         check.names(&self.parse.shape);
+        if self.vector.ordered {
+            check.order(&self);
+        }
         check.tls(&self.vector);
         if check.found.is_empty() { Ok(self) } else { Err(check.found) }
     }
@@ -97,6 +100,18 @@ impl Check {
             );
             taken.push(name);
         }
+    }
+
+    /// What would let events of one sender overtake each other.
+    fn order(&mut self, config: &Config) {
+        for (at, listener) in config.listeners.iter().enumerate() {
+            let right = listener.steering == Steering::Flow;
+            let problem = "vector.ordered needs `flow`: any other gives a sender's datagrams to several workers, which overtake each other";
+            self.that(right, &format!("listeners[{at}].steering"), problem);
+        }
+        let problem =
+            "vector.ordered needs one endpoint: by several ways, events of one sender overtake each other";
+        self.that(config.vector.endpoints.len() < 2, "vector.endpoints", problem);
     }
 
     fn lasts(&mut self, path: &str, time: Duration) {

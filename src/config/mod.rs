@@ -216,6 +216,8 @@ pub struct Vector {
     pub connections: usize,
     /// Requests in flight on each connection.
     pub streams: usize,
+    /// Whether each sender's order is kept: one request in flight for each worker.
+    pub ordered: bool,
     /// A request's deadline.
     pub request_timeout: Duration,
     /// The first wait after a failure; it doubles from there.
@@ -297,6 +299,7 @@ impl Default for Vector {
             endpoints: Vec::new(),
             connections: 2,
             streams: 4,
+            ordered: false,
             request_timeout: Duration::from_secs(60),
             retry_initial_backoff: Duration::from_millis(100),
             tls: Tls::default(),

@@ -93,6 +93,13 @@ impl Pipeline {
             stop: Arc::new(Stop::new()?),
             broken: Arc::new(Notify::new()),
         };
+        if config.vector.ordered {
+            shared.queue.keep_order();
+            // The process before may still have older batches.
+            if succeeds {
+                shared.queue.hold();
+            }
+        }
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
         start::start_refilling(config, &shared.queue)?;
@@ -166,6 +173,17 @@ impl Pipeline {
         let left = self.shared.queue.leftovers();
         let shed: u64 = match self.books.spool.get() {
             None => left.iter().map(|batch| batch.events).sum(),
+            Some(spool) if self.view.config().vector.ordered => {
+                spool.unload();
+                // Those from disk are there; the others are older than what is there now.
+                let older: Vec<_> = left.into_iter().filter(|batch| batch.ticket.is_none()).collect();
+                // Out of order is better than not at all.
+                let refused = spool.put_before(&older).into_iter();
+                let shed =
+                    refused.filter(|batch| spool.append(batch).is_err()).map(|batch| batch.events).sum();
+                spool.sync();
+                shed
+            }
             Some(spool) => {
                 spool.unload();
                 let not_kept =

@@ -7,7 +7,7 @@ use tracing::{error, info, warn};
 
 use super::Pipeline;
 use super::start::{self, start_pushers};
-use crate::config::{Config, keys};
+use crate::config::{Config, Vector, keys};
 use crate::logs;
 
 impl Pipeline {
@@ -17,10 +17,12 @@ impl Pipeline {
         let old = self.view.config();
         let changed = changed(&old, &new);
         let (live, waiting): (Vec<_>, Vec<_>) = changed.into_iter().partition(|path| is_live(path));
+        // Lanes are the queue's, which stays.
+        let vector = Vector { ordered: old.vector.ordered, ..new.vector };
         let mut config = Config {
             parse: new.parse,
             rate_limit: new.rate_limit,
-            vector: new.vector,
+            vector,
             log: new.log,
             ..Config::clone(&old)
         };
@@ -83,6 +85,7 @@ fn is_live(path: &str) -> bool {
     ["parse.", "rate_limit.", "vector.", "log.", "listeners[].permit_origin"]
         .iter()
         .any(|live| path.starts_with(live))
+        && path != "vector.ordered"
 }
 
 /// The places of the file whose values differ.

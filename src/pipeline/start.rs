@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tracing::{error, info};
+use tracing::{error, info, warn};
 
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
@@ -51,7 +51,12 @@ pub(super) fn open_groups(
             None => Group::open(listener, dual_stack),
         }
     };
-    listeners.iter().map(open).collect()
+    let groups = listeners.iter().map(open).collect();
+    for Inherited { address, sockets, .. } in inherited {
+        let count = sockets.len();
+        warn!(%address, count, "sockets for an address that is not in the configuration: nobody reads them");
+    }
+    groups
 }
 
 /// What each listener's senders are held to.
@@ -176,7 +181,7 @@ pub(super) fn start_workers(
             Arc::clone(seat.socket),
             (seat.group.listener.max_length, seat.group.buffer.granted),
             (Arc::clone(&shared.parse), Sequence::new(run, number), Gate::new(Arc::clone(seat.rules))),
-            OpenBatch::new(limits, Arc::clone(&pool)),
+            OpenBatch::new(limits, Arc::clone(&pool)).in_lane(number),
             Arc::clone(&shared.queue),
             Arc::clone(&shared.stop),
             Arc::clone(&desk.books),

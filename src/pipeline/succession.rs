@@ -48,4 +48,10 @@ impl Pipeline {
     pub fn succeed(&self, drops: &[(SocketAddr, Vec<u32>)]) {
         self.view.count_drops_from(drops);
     }
+
+    /// The process before has ended: where order is kept, its batches come before these.
+    pub fn let_go(&self) -> impl FnOnce() + use<> {
+        let queue = std::sync::Arc::clone(&self.shared.queue);
+        move || queue.let_go()
+    }
 }

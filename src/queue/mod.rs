@@ -5,6 +5,7 @@
 //!
 //! One lock, taken once a batch and never across an await: at 100,000 events a second, a hundred times.
 
+mod lanes;
 mod lease;
 
 pub use lease::Lease;
@@ -21,6 +22,7 @@ use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
 use crate::logs::Occasionally;
 use crate::spool::{self, Place, Spool};
+use lanes::Lanes;
 
 /// A full disk comes with every batch.
 static FAILED: Occasionally = Occasionally::new();
@@ -80,6 +82,12 @@ pub enum Refused {
 struct State {
     waiting: VecDeque<Batch>,
     levels: Levels,
+    /// Where each lane's order is kept.
+    lanes: Option<Lanes>,
+    /// Batches are on disk, or on their way from there: where order is kept, new ones go behind them.
+    spilled: bool,
+    /// Nothing leaves yet: the process before has older batches.
+    held: bool,
     /// No worker is left to push: streams end when the rest is settled.
     closed: bool,
     /// Nothing is taken or leased any more.
@@ -103,6 +111,24 @@ impl Queue {
             spool,
             abandoned: AtomicBool::new(false),
         })
+    }
+
+    /// Keeps the order of each worker's batches from now on: one of them in flight at a time.
+    pub fn keep_order(&self) {
+        let mut state = self.lock();
+        state.lanes = Some(Lanes::default());
+        state.spilled = self.spool().is_some_and(|spool| spool.level().events > 0);
+    }
+
+    /// Lets nothing out until [`Self::let_go`].
+    pub fn hold(&self) {
+        self.lock().held = true;
+    }
+
+    /// Lets batches out.
+    pub fn let_go(&self) {
+        self.lock().held = false;
+        self.ready.notify_one();
     }
 
     /// Adds a batch at the end; with `block`, waits for room. An empty queue takes a batch of any size.
@@ -134,16 +160,22 @@ impl Queue {
                     Err(Refused::Abandoned(batch))
                 };
             }
-            if state.waiting.is_empty()
-                || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes
-            {
+            let fits = state.waiting.is_empty()
+                || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes;
+            if fits && !state.must_spill() {
                 break;
             }
             match when_full {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
                 WhenFull::Overflow if self.spool().is_some() => {
+                    let keeps_order = state.lanes.is_some();
                     drop(state); // a disk takes its time
-                    return self.append(batch);
+                    let appended = self.append(batch);
+                    if keeps_order {
+                        // Only now: it may have been found empty meanwhile.
+                        self.lock().spilled = true;
+                    }
+                    return appended;
                 }
                 // With `overflow`: until the process before lets go of the disk.
                 WhenFull::Block | WhenFull::Overflow => {
@@ -187,6 +219,11 @@ impl Queue {
             }
             drop(state);
             let Some(batch) = spool.take() else {
+                let mut state = self.lock();
+                // Those that came from there have to be settled first.
+                let all_back = state.waiting.is_empty() && state.levels.in_flight.events == 0;
+                state.spilled &= !(all_back && spool.level().events == 0);
+                drop(state);
                 std::thread::sleep(LOOK);
                 continue;
             };
@@ -210,7 +247,7 @@ impl Queue {
                 if state.is_finished() {
                     return None;
                 }
-                if let Some(batch) = state.waiting.pop_front() {
+                if let Some(batch) = state.next() {
                     state.levels.waiting.remove(&batch);
                     state.levels.in_flight.add(&batch);
                     let more = !state.waiting.is_empty();
@@ -272,6 +309,7 @@ impl Queue {
 
     /// Overflows into this spool from now on.
     pub fn fill_spool(&self, spool: Arc<Spool>) {
+        self.lock().spilled |= spool.level().events > 0;
         self.spool.fill(spool);
         self.room.notify_all();
     }
@@ -284,6 +322,9 @@ impl Queue {
     fn settle(&self, batch: &Batch, back: impl IntoIterator<Item = Batch>) {
         let mut state = self.lock();
         state.levels.in_flight.remove(batch);
+        if let Some(lanes) = &mut state.lanes {
+            lanes.free(batch);
+        }
         let mut is_final = true;
         for batch in back {
             is_final = false;
@@ -314,6 +355,22 @@ impl Queue {
 }
 
 impl State {
+    /// Takes the batch that goes next.
+    fn next(&mut self) -> Option<Batch> {
+        if self.held {
+            return None;
+        }
+        let Some(lanes) = &mut self.lanes else { return self.waiting.pop_front() };
+        let batch = self.waiting.remove(lanes.next(&self.waiting)?)?;
+        lanes.take(&batch);
+        Some(batch)
+    }
+
+    /// Whether a batch would overtake one on disk.
+    fn must_spill(&self) -> bool {
+        self.lanes.is_some() && self.spilled
+    }
+
     fn is_finished(&self) -> bool {
         let settled = self.waiting.is_empty() && self.levels.in_flight.events == 0;
         self.abandoned || (self.closed && settled)

@@ -28,6 +28,9 @@ use segment::Segment;
 /// A file is closed at this size, bytes: what is settled frees its space file by file.
 const SEGMENT: u64 = 16 << 20;
 
+/// The first file's number: there is room for older ones before it.
+const FIRST: u64 = 1 << 32;
+
 /// Why a spool cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum OpenError {
@@ -133,6 +136,29 @@ impl Spool {
         Ok(())
     }
 
+    /// Adds batches before all that are here: they are older. Those that are not taken are returned.
+    pub fn put_before<'a>(&self, batches: &'a [Batch]) -> Vec<&'a Batch> {
+        let mut state = self.lock();
+        let first = state.segments.front().map_or(state.next_number, |segment| segment.number);
+        let room = self.max_bytes.saturating_sub(state.level().bytes);
+        let segment = first.checked_sub(1).map(|number| Segment::create(&self.directory, number));
+        let Some(Ok(mut segment)) = segment else { return batches.iter().collect() };
+        let mut refused = Vec::new();
+        for batch in batches {
+            let header =
+                Header::of(batch).filter(|_| segment.end + (HEADER + batch.body.len()) as u64 <= room);
+            match header {
+                Some(header) if refused.is_empty() && segment.append(&header, batch).is_ok() => {}
+                _ => refused.push(batch),
+            }
+        }
+        segment.sealed = true;
+        state.segments.push_front(segment);
+        state.clean();
+        self.dirty.store(true, Relaxed);
+        refused
+    }
+
     /// The oldest batch that was not taken yet; none when there is none.
     pub fn take(&self) -> Option<Batch> {
         let mut state = self.lock();
@@ -145,7 +171,15 @@ impl Spool {
                     let (events, received) = (record.header.events, record.header.received);
                     let weight = record.body.len();
                     let body = record.body.into();
-                    return Some(Batch { body, events, weight, received, closed: Closed::Age, ticket });
+                    return Some(Batch {
+                        body,
+                        events,
+                        weight,
+                        received,
+                        closed: Closed::Age,
+                        ticket,
+                        lane: None,
+                    });
                 }
                 Ok(None) => std::mem::take(&mut segment.unread),
                 Err(error) => {
@@ -219,7 +253,7 @@ impl Spool {
 
 impl State {
     fn found_in(directory: &Path) -> io::Result<Self> {
-        let mut state = Self::default();
+        let mut state = Self { next_number: FIRST, ..Self::default() };
         let mut found = Vec::new();
         for entry in fs::read_dir(directory)? {
             let path = entry?.path();

@@ -16,6 +16,7 @@ mod health;
 mod hostile;
 mod load_test;
 mod metrics;
+mod ordered;
 mod permit;
 mod programs;
 mod rate_limit;

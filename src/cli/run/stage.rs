@@ -45,6 +45,11 @@ impl Stage {
             let reading = tokio::task::spawn_blocking(move || taken.reading());
             if let Ok(released) = reading.await {
                 pipeline.succeed(&released.drops);
+                let let_go = pipeline.let_go();
+                tokio::task::spawn_blocking(move || {
+                    released.wait_for_end();
+                    let_go();
+                });
             }
         }
         let succession = Succession::open(server, admin);
@@ -157,6 +162,11 @@ impl Succession {
     fn take_back(&mut self, pipeline: &Pipeline) {
         self.offered = false;
         pipeline.take_back();
+    }
+
+    /// Has those refused who ask from now on.
+    pub(super) fn close(&mut self) {
+        self.events = None;
     }
 
     /// Lets go of what the successor has.
