@@ -97,6 +97,7 @@ impl Group {
         let failed = |source| BindError::new(listener.address, source);
         let mut listener = listener.clone();
         listener.workers = workers(&listener, &members);
+        let is_new = members.is_empty();
         let share = listener.receive_buffer_bytes / listener.workers;
         let mut buffer = GrantedBuffer { asked: share, granted: usize::MAX };
         let mut stamped = Ok(());
@@ -117,7 +118,7 @@ impl Group {
             socket.bind(&listener.address.into()).map_err(failed)?;
             members.push(Member::new(socket));
         }
-        let steering = steer(&listener, &members[0]);
+        let steering = steer(&listener, &members[0], is_new);
         if let Err(error) = &stamped {
             warn!(%error, "no kernel receive times: events carry the time at which they were read");
         }
@@ -142,7 +143,7 @@ impl Group {
     /// No successor has them any more: steered as before.
     pub fn take_back(&self) {
         self.sockets.iter().for_each(|member| member.take_back());
-        steer(&self.listener, &self.sockets[0]);
+        steer(&self.listener, &self.sockets[0], false);
     }
 
     /// A successor reads them: this process does not, and counts no drop of the kernel's any more.
@@ -196,10 +197,11 @@ fn workers(listener: &Listener, members: &[Member]) -> usize {
     wanted.max(there)
 }
 
-fn steer(listener: &Listener, first: &Member) -> Steering {
+/// Attaches the program; where there is to be none, a group that is not new may have one.
+fn steer(listener: &Listener, first: &Member, is_new: bool) -> Steering {
     let Some(program) = steering::program(listener.steering, listener.workers) else {
-        // One that another process has attached would go on steering.
-        if let Err(error) = options::detach_steering(first.as_fd()) {
+        let left = if is_new { Ok(()) } else { options::detach_steering(first.as_fd()) };
+        if let Err(error) = left {
             warn!(%error, "the steering of the process before stays in force");
         }
         return listener.steering;

@@ -160,6 +160,32 @@ fn takeovers_in_a_row_under_load_lose_nothing_and_share_evenly() {
     assert_eq!(number(&arrived, "duplicates"), 0, "{arrived}");
 }
 
+/// The new process reads at once, and sends when the old one has ended.
+#[test]
+fn where_order_is_kept_it_is_kept_over_a_takeover() {
+    let site = Site::new();
+    let ordered = ["--steering", "flow", "--ordered", "--workers", "2"];
+    let mut running = site.start(&ordered);
+    let target = site.listen.to_string();
+    let load = ["load", &target, "--rate", "20000", "--seconds", "5", "--size", "200", "--flows", "20"];
+    let sending = Process::start(&load);
+    wait_until("it receives", || site.received() > 5_000.0);
+    // Vector comes up late: what the old process has is older than what the new one reads meanwhile.
+    let mut next = site.succeed(&ordered);
+    next.wait_for_log("taken over");
+    wait_until("the new one receives", || site.received() > 5_000.0);
+    let receive = Process::receive(site.vector, "--count");
+    let mut books = vec![clean(&std::mem::replace(&mut running, next).end())];
+    let sent = number(&sending.end().json(), "sent");
+    let before = number(&books[0], "received") as f64;
+    wait_until("the rest is delivered", || {
+        counter(site.admin, "sluicegate_push_delivered_events_total") + before == sent as f64
+    });
+    books.push(clean(&running.stop()));
+    let arrived = receive.stop().json();
+    assert_eq!((number(&arrived, "unique"), number(&arrived, "out_of_order")), (sent, 0), "{arrived}");
+}
+
 /// The queue is full, workers wait for room, the kernel's buffers fill: the old process keeps what it has until Vector is back.
 #[test]
 fn with_vector_down_and_the_queue_full_nothing_is_lost_but_what_the_kernel_counts() {
