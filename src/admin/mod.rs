@@ -21,7 +21,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
-use tokio::sync::Notify;
+use tokio::sync::{Notify, Semaphore};
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -52,6 +52,7 @@ impl Shared {
 pub struct Admin {
     listener: TcpListener,
     close: Arc<Notify>,
+    places: Arc<Semaphore>,
 }
 
 impl Admin {
@@ -61,6 +62,12 @@ impl Admin {
     /// When there are no more descriptors.
     pub fn offer(&self) -> io::Result<(SocketAddr, OwnedFd)> {
         Ok((self.listener.local_addr()?, self.listener.try_clone()?.into()))
+    }
+
+    /// Waits until those who have asked are answered, for a second at the most: some keep their connections.
+    pub async fn answered(&self) {
+        let all = self.places.acquire_many(serve::MOST as u32);
+        tokio::time::timeout(Duration::from_secs(1), all).await.ok();
     }
 
     /// Takes no more connections; those that are open go on.
@@ -75,11 +82,12 @@ impl Admin {
 /// When the machine is out of threads or descriptors.
 pub fn start(listener: TcpListener, view: Arc<View>) -> io::Result<Admin> {
     listener.set_nonblocking(true)?;
-    let admin = Admin { listener: listener.try_clone()?, close: Arc::default() };
-    let close = Arc::clone(&admin.close);
+    let places = Arc::new(Semaphore::new(serve::MOST));
+    let admin = Admin { listener: listener.try_clone()?, close: Arc::default(), places };
+    let (close, places) = (Arc::clone(&admin.close), Arc::clone(&admin.places));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = move || {
-        let served = runtime.block_on(serve(listener, view, &close));
+        let served = runtime.block_on(serve(listener, view, &close, places));
         if let Err(error) = served {
             tracing::error!(%error, "the admin port is gone; datagrams go on");
         }
@@ -88,7 +96,12 @@ pub fn start(listener: TcpListener, view: Arc<View>) -> io::Result<Admin> {
     Ok(admin)
 }
 
-async fn serve(listener: TcpListener, view: Arc<View>, close: &Notify) -> io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    view: Arc<View>,
+    close: &Notify,
+    places: Arc<Semaphore>,
+) -> io::Result<()> {
     let shared = Shared { view, progress: Arc::default() };
     let (reporter, service) = tonic_health::server::health_reporter();
     tokio::spawn(keep_reporting(reporter, shared.clone()));
@@ -102,7 +115,7 @@ async fn serve(listener: TcpListener, view: Arc<View>, close: &Notify) -> io::Re
         .with_state(shared);
     let router = Routes::new(service).into_axum_router().merge(http).layer(from_fn(not_found));
     tokio::select! {
-        () = serve::serve(tokio::net::TcpListener::from_std(listener)?, router) => {}
+        () = serve::serve(tokio::net::TcpListener::from_std(listener)?, router, places) => {}
         () = close.notified() => {}
     }
     // The runtime is what open connections go on in.

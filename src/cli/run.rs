@@ -144,7 +144,7 @@ async fn finish(
         // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
         Ending::Asked => pipeline.stop(timeout, signals.stop_in_earnest()).await,
         Ending::Succeeded(successor) => {
-            succession.release(&pipeline, successor);
+            succession.release(&pipeline, successor).await;
             // What can wait on disk is the successor's as soon as this ends; what cannot is worth waiting for: nothing
             // is held up by it. A signal begins the usual deadline.
             let timeout = if config.buffer.when_full == WhenFull::Overflow { timeout } else { Duration::MAX };
@@ -152,7 +152,9 @@ async fn finish(
                 signals.stop().await;
                 tokio::time::timeout(config.shutdown_timeout, signals.stop_in_earnest()).await.ok();
             };
-            pipeline.stop(timeout, hurry).await
+            let report = pipeline.stop(timeout, hurry).await;
+            succession.answered().await;
+            report
         }
     }
 }

@@ -87,6 +87,7 @@ impl Pipeline {
         let rules = start::rules(config, limiter.as_ref());
         let shared = Shared {
             parse: Arc::new(Live::new(config.parse.clone())),
+            begin: Arc::default(),
             rules: rules.map(|rules| Arc::new(Live::new(rules))).collect(),
             limiter,
             queue: Queue::over(config.buffer, spool),
@@ -99,6 +100,10 @@ impl Pipeline {
             if succeeds {
                 shared.queue.hold();
             }
+        }
+        // Where order is kept, the process before has to have stopped reading first.
+        if !(config.vector.ordered && succeeds) {
+            shared.begin.open();
         }
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &mut pushers);
@@ -134,12 +139,7 @@ impl Pipeline {
     pub async fn stop(mut self, timeout: Duration, hurry: impl Future<Output = ()>) -> Report {
         info!("stopping: draining the sockets");
         self.view.set_stopping();
-        for group in &self.groups {
-            group.refuse_new_datagrams();
-        }
-        if let Err(error) = self.shared.stop.give() {
-            warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
-        }
+        self.end_reading();
         let workers = std::mem::take(&mut self.workers);
         let queue = Arc::clone(&self.shared.queue);
         let joining = tokio::task::spawn_blocking(move || {
@@ -167,6 +167,17 @@ impl Pipeline {
         self.watcher.abort();
         self.count_leftovers();
         self.report()
+    }
+
+    /// Turns new datagrams away where nobody else reads, and tells the workers to stop.
+    fn end_reading(&self) {
+        for group in &self.groups {
+            group.refuse_new_datagrams();
+        }
+        if let Err(error) = self.shared.stop.give() {
+            warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
+        }
+        self.shared.begin.open(); // for those who have not begun
     }
 
     fn count_leftovers(&self) {

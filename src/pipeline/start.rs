@@ -1,7 +1,7 @@
 //! How a pipeline comes to be: sockets, then pushers, then workers.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
 
@@ -29,6 +29,8 @@ const STACK: usize = 16 << 20;
 pub(super) struct Shared {
     /// What becomes of a datagram.
     pub(super) parse: Arc<Live<parse::Options>>,
+    /// Holds the workers back until it is time to read.
+    pub(super) begin: Arc<Begin>,
     /// What the senders of each listener are held to.
     pub(super) rules: Vec<Arc<Live<Rules>>>,
     /// What each sender has left of its `rate_limit`, where there is one.
@@ -37,6 +39,25 @@ pub(super) struct Shared {
     pub(super) stop: Arc<Stop>,
     /// Told when a worker ended by a panic.
     pub(super) broken: Arc<Notify>,
+}
+
+/// A door that opens once.
+#[derive(Debug, Default)]
+pub(super) struct Begin {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Begin {
+    pub(super) fn open(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    fn wait(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(open, |open| !*open));
+    }
 }
 
 /// Opens each listener's group, around the sockets that were handed over for it.
@@ -187,8 +208,9 @@ pub(super) fn start_workers(
             Arc::clone(&desk.books),
         );
         thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
-            let broken = Arc::clone(&shared.broken);
+            let (broken, begin) = (Arc::clone(&shared.broken), Arc::clone(&shared.begin));
             move || {
+                begin.wait();
                 if !worker.run() {
                     broken.notify_one();
                 }

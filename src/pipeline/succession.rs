@@ -2,6 +2,7 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use super::Pipeline;
 use crate::systemd::{self, Notifier};
@@ -44,9 +45,21 @@ impl Pipeline {
         self.groups.iter().map(|group| counted.by_ref().take(group.sockets.len()).collect()).collect()
     }
 
+    /// Has the workers read no more, and waits until none does. They may still have a batch that waits for room.
+    pub async fn silence(&self) {
+        self.view.set_stopping();
+        self.end_reading();
+        for member in self.groups.iter().flat_map(|group| &group.sockets) {
+            while member.is_being_read() {
+                tokio::time::sleep(Duration::from_millis(1)).await;
+            }
+        }
+    }
+
     /// This process is the successor, and the one before reads no more: its last sight of the kernel's drop counters.
     pub fn succeed(&self, drops: &[(SocketAddr, Vec<u32>)]) {
         self.view.count_drops_from(drops);
+        self.shared.begin.open();
     }
 
     /// The process before has ended: where order is kept, its batches come before these.

@@ -96,7 +96,12 @@ impl Worker {
     }
 
     fn serve(&mut self) {
-        while !self.stop.is_given() {
+        loop {
+            self.socket.begin_read();
+            if self.stop.is_given() {
+                self.socket.end_read();
+                break;
+            }
             let read = self.read();
             let now = Instant::now();
             if self.batch.deadline().is_some_and(|deadline| deadline <= now) {
@@ -126,7 +131,9 @@ impl Worker {
 
     /// One call: how many datagrams it brought.
     fn read(&mut self) -> usize {
-        match self.slots.receive(self.socket.as_fd()) {
+        let received = self.slots.receive(self.socket.as_fd());
+        self.socket.end_read();
+        match received {
             Ok(0) => 0,
             Ok(datagrams) => {
                 self.take();

@@ -81,7 +81,17 @@ impl Successor {
 pub struct Server {
     socket: Socket,
     path: PathBuf,
-    hidden: PathBuf,
+    hidden: Hidden,
+}
+
+/// A name that is of no use to anybody else, and gone when it is not used.
+#[derive(Debug)]
+struct Hidden(PathBuf);
+
+impl Drop for Hidden {
+    fn drop(&mut self) {
+        fs::remove_file(&self.0).ok(); // it is not there any more once it was published
+    }
 }
 
 impl Server {
@@ -92,12 +102,12 @@ impl Server {
     pub fn bind(path: &Path) -> io::Result<Self> {
         let mut hidden = path.as_os_str().to_owned();
         hidden.push(format!(".{}", process::id()));
-        let hidden = PathBuf::from(hidden);
+        let hidden = Hidden(PathBuf::from(hidden));
         let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-        fs::remove_file(&hidden).ok(); // of an earlier process with this number
-        socket.bind(&SockAddr::unix(&hidden)?)?;
+        fs::remove_file(&hidden.0).ok(); // of an earlier process with this number
+        socket.bind(&SockAddr::unix(&hidden.0)?)?;
         // Before it listens, so that nobody else gets in between.
-        fs::set_permissions(&hidden, Permissions::from_mode(0o600))?;
+        fs::set_permissions(&hidden.0, Permissions::from_mode(0o600))?;
         socket.listen(8)?;
         Ok(Self { socket, path: path.to_owned(), hidden })
     }
@@ -107,8 +117,8 @@ impl Server {
     /// # Errors
     /// The kernel's.
     pub fn publish(self) -> io::Result<(Published, mpsc::Receiver<Event>)> {
-        let inode = fs::metadata(&self.hidden)?.ino();
-        fs::rename(&self.hidden, &self.path)?;
+        let inode = fs::metadata(&self.hidden.0)?.ino();
+        fs::rename(&self.hidden.0, &self.path)?;
         let published = Published { path: self.path, inode };
         let (events, receiver) = mpsc::channel(4);
         let busy = Arc::new(AtomicBool::new(false));

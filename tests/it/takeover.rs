@@ -160,7 +160,7 @@ fn takeovers_in_a_row_under_load_lose_nothing_and_share_evenly() {
     assert_eq!(number(&arrived, "duplicates"), 0, "{arrived}");
 }
 
-/// The new process reads at once, and sends when the old one has ended.
+/// The new process reads when the old one reads no more, and sends when that has ended.
 #[test]
 fn where_order_is_kept_it_is_kept_over_a_takeover() {
     let site = Site::new();
@@ -277,6 +277,8 @@ fn a_successor_that_cannot_start_changes_nothing() {
     let books = clean(&old.stop());
     let shares = books["workers"].as_array().unwrap();
     assert!(shares.iter().all(|worker| number(worker, "received") > 50), "spread as before: {books}");
+    let left: Vec<_> = std::fs::read_dir(site.directory.path()).unwrap().collect();
+    assert!(left.is_empty(), "neither the running one nor those that failed leave a name: {left:?}");
     receive.stop();
 }
 

@@ -43,13 +43,19 @@ impl Stage {
         let admin = port.and_then(|(address, listener)| serve(address, listener, &pipeline));
         if let Some(taken) = taken {
             let reading = tokio::task::spawn_blocking(move || taken.reading());
-            if let Ok(released) = reading.await {
-                pipeline.succeed(&released.drops);
-                let let_go = pipeline.let_go();
-                tokio::task::spawn_blocking(move || {
-                    released.wait_for_end();
-                    let_go();
-                });
+            match reading.await {
+                Ok(released) => {
+                    pipeline.succeed(&released.drops);
+                    let let_go = pipeline.let_go();
+                    tokio::task::spawn_blocking(move || {
+                        released.wait_for_end();
+                        let_go();
+                    });
+                }
+                Err(_) => {
+                    pipeline.succeed(&[]);
+                    pipeline.let_go()();
+                }
             }
         }
         let succession = Succession::open(server, admin);
@@ -169,11 +175,20 @@ impl Succession {
         self.events = None;
     }
 
+    /// Waits until those are answered who have asked this process's admin port.
+    pub(super) async fn answered(&self) {
+        if let Some(admin) = &self.admin {
+            admin.answered().await;
+        }
+    }
+
     /// Lets go of what the successor has.
-    pub(super) fn release(&self, pipeline: &Pipeline, successor: &Successor) {
+    pub(super) async fn release(&self, pipeline: &Pipeline, successor: &Successor) {
         if let Some(admin) = &self.admin {
             admin.close();
         }
-        successor.release(pipeline.give(&successor.groups));
+        let counted = pipeline.give(&successor.groups);
+        pipeline.silence().await;
+        successor.release(counted);
     }
 }
