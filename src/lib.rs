@@ -9,8 +9,9 @@
 //! ```
 //!
 //! Data goes down that list only. [`pipeline`] is the one place that knows every room; [`books`] is where
-//! they all count, [`dead_letter`] what becomes of what Vector never takes, [`view`] how others look at it, and [`top`] shows it in a terminal. [`receiver`] and [`load`] are the
-//! two ends that `demo` and the tests need; [`tls`] reads certificates for both.
+//! they all count, [`dead_letter`] what becomes of what Vector never takes, [`view`] how others look at it, and [`top`] shows
+//! it in a terminal. [`receiver`] and [`load`] are the two ends that `demo` and the tests need; [`tls`] reads certificates for
+//! both. [`takeover`] and [`systemd`] have sockets outlive the process.
 
 pub mod socket;
 
@@ -45,6 +46,8 @@ mod numbers;
 pub mod pipeline;
 pub mod proto;
 pub mod receiver;
+pub mod systemd;
+pub mod takeover;
 mod text;
 pub mod tls;
 pub mod top;

@@ -1,12 +1,12 @@
 //! The running pipeline as others may see it: the books, the queue, the sockets.
 
+use std::net::SocketAddr;
 use std::os::fd::AsFd;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Mutex, PoisonError, RwLock};
 use std::time::Instant;
 
 use serde::Serialize;
-use socket2::Socket;
 
 use crate::admin::WorkerState;
 use crate::batch::made_of;
@@ -15,7 +15,7 @@ use crate::config::Config;
 use crate::datagram::Timestamp;
 use crate::metrics::{self, HostCounters, Snapshot};
 use crate::queue::Queue;
-use crate::receive::Group;
+use crate::receive::{Group, Member};
 use crate::socket::options::{self, GrantedBuffer};
 use crate::spool::Spool;
 
@@ -31,9 +31,9 @@ pub struct View {
     queue: Arc<Queue>,
     buffers: Vec<GrantedBuffer>,
     /// The workers' sockets, in the order of the desks.
-    sockets: Vec<Arc<Socket>>,
-    /// The kernel's drop counters as last seen: they are 32 bits wide and wrap.
-    drops: Mutex<Vec<u32>>,
+    sockets: Vec<Arc<Member>>,
+    /// The kernel's drop counters as last seen: they are 32 bits wide and wrap. None while another process counts.
+    drops: Mutex<Vec<Option<u32>>>,
     stopping: AtomicBool,
 }
 
@@ -82,7 +82,7 @@ impl View {
             books: Arc::clone(books),
             queue: Arc::clone(queue),
             buffers: groups.iter().map(|group| group.buffer).collect(),
-            drops: Mutex::new(vec![0; sockets.len()]),
+            drops: Mutex::new(sockets.iter().map(|member| member.counted_from).collect()),
             sockets,
             stopping: AtomicBool::new(false),
         })
@@ -102,14 +102,43 @@ impl View {
         self.stopping.store(true, Relaxed);
     }
 
+    /// True once it does not.
+    pub fn is_stopping(&self) -> bool {
+        self.stopping.load(Relaxed)
+    }
+
     /// Brings what the kernel says of the sockets into the books.
     pub(crate) fn read_sockets(&self) {
         let mut drops = self.drops.lock().unwrap_or_else(PoisonError::into_inner);
         for ((socket, seen), desk) in self.sockets.iter().zip(drops.iter_mut()).zip(&self.books.desks) {
+            if socket.is_gone() {
+                desk.books.socket_queue_bytes.store(0, Relaxed);
+                continue;
+            }
             let Ok(memory) = options::memory(socket.as_fd()) else { continue };
-            desk.books.kernel_drops.fetch_add(memory.drops.wrapping_sub(*seen).into(), Relaxed);
+            if let Some(seen) = seen {
+                desk.books.kernel_drops.fetch_add(memory.drops.wrapping_sub(*seen).into(), Relaxed);
+                *seen = memory.drops;
+            }
             desk.books.socket_queue_bytes.store(memory.queued.into(), Relaxed);
-            *seen = memory.drops;
+        }
+    }
+
+    /// The kernel's drop counter of each socket, as far as it is in the books.
+    pub(crate) fn counted_drops(&self) -> Vec<u32> {
+        let drops = self.drops.lock().unwrap_or_else(PoisonError::into_inner);
+        drops.iter().map(|seen| seen.unwrap_or_default()).collect()
+    }
+
+    /// Counts a listener's kernel drops from these on, as the process before saw them last; from now where it did not tell.
+    pub(crate) fn count_drops_from(&self, told: &[(SocketAddr, Vec<u32>)]) {
+        let mut drops = self.drops.lock().unwrap_or_else(PoisonError::into_inner);
+        let desks = self.sockets.iter().zip(drops.iter_mut()).zip(&self.books.desks);
+        for ((socket, seen), desk) in desks.filter(|((_, seen), _)| seen.is_none()) {
+            let theirs = told.iter().find(|(address, _)| *address == desk.listener);
+            let last = theirs.and_then(|(_, drops)| drops.get(desk.worker).copied());
+            let now = || options::memory(socket.as_fd()).unwrap_or_default().drops;
+            *seen = Some(last.unwrap_or_else(now));
         }
     }
 
@@ -139,7 +168,7 @@ impl View {
 
     /// What is on disk, where something may be.
     pub(crate) fn spool(&self) -> Option<Arc<Spool>> {
-        self.books.spool.clone()
+        self.books.spool.get().cloned()
     }
 
     /// The heaviest senders.

@@ -10,6 +10,7 @@ pub use health::{Health, Progress, WorkerState};
 
 use std::io;
 use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 use std::time::{Duration, Instant};
@@ -20,6 +21,7 @@ use axum::middleware::{Next, from_fn};
 use axum::response::{IntoResponse, Response};
 use axum::routing::get;
 use axum::{Json, Router};
+use tokio::sync::{Notify, Semaphore};
 use tonic::service::Routes;
 use tonic_health::ServingStatus;
 use tonic_health::server::HealthReporter;
@@ -45,24 +47,61 @@ impl Shared {
     }
 }
 
-/// Serves on `address` until the process ends.
+/// The admin port of this process.
+#[derive(Debug)]
+pub struct Admin {
+    listener: TcpListener,
+    close: Arc<Notify>,
+    places: Arc<Semaphore>,
+}
+
+impl Admin {
+    /// Its descriptor, for a successor.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn offer(&self) -> io::Result<(SocketAddr, OwnedFd)> {
+        Ok((self.listener.local_addr()?, self.listener.try_clone()?.into()))
+    }
+
+    /// Waits until those who have asked are answered, for a second at the most: some keep their connections.
+    pub async fn answered(&self) {
+        let all = self.places.acquire_many(serve::MOST as u32);
+        tokio::time::timeout(Duration::from_secs(1), all).await.ok();
+    }
+
+    /// Takes no more connections; those that are open go on.
+    pub fn close(&self) {
+        self.close.notify_one();
+    }
+}
+
+/// Serves on `listener` until the process ends.
 ///
 /// # Errors
-/// When the address cannot be had, or the machine is out of threads.
-pub fn start(address: SocketAddr, view: Arc<View>) -> io::Result<()> {
-    let listener = TcpListener::bind(address)?;
+/// When the machine is out of threads or descriptors.
+pub fn start(listener: TcpListener, view: Arc<View>) -> io::Result<Admin> {
     listener.set_nonblocking(true)?;
+    let places = Arc::new(Semaphore::new(serve::MOST));
+    let admin = Admin { listener: listener.try_clone()?, close: Arc::default(), places };
+    let (close, places) = (Arc::clone(&admin.close), Arc::clone(&admin.places));
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build()?;
     let serve = move || {
-        let served = runtime.block_on(serve(listener, view));
+        let served = runtime.block_on(serve(listener, view, &close, places));
         if let Err(error) = served {
             tracing::error!(%error, "the admin port is gone; datagrams go on");
         }
     };
-    thread::Builder::new().name("admin".into()).spawn(serve).map(drop)
+    thread::Builder::new().name("admin".into()).spawn(serve)?;
+    Ok(admin)
 }
 
-async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
+async fn serve(
+    listener: TcpListener,
+    view: Arc<View>,
+    close: &Notify,
+    places: Arc<Semaphore>,
+) -> io::Result<()> {
     let shared = Shared { view, progress: Arc::default() };
     let (reporter, service) = tonic_health::server::health_reporter();
     tokio::spawn(keep_reporting(reporter, shared.clone()));
@@ -75,8 +114,12 @@ async fn serve(listener: TcpListener, view: Arc<View>) -> io::Result<()> {
         .route("/config", get(config))
         .with_state(shared);
     let router = Routes::new(service).into_axum_router().merge(http).layer(from_fn(not_found));
-    serve::serve(tokio::net::TcpListener::from_std(listener)?, router).await;
-    Ok(())
+    tokio::select! {
+        () = serve::serve(tokio::net::TcpListener::from_std(listener)?, router, places) => {}
+        () = close.notified() => {}
+    }
+    // The runtime is what open connections go on in.
+    std::future::pending().await
 }
 
 async fn keep_reporting(reporter: HealthReporter, shared: Shared) {

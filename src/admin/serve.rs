@@ -12,7 +12,7 @@ use tokio::sync::Semaphore;
 use tokio::time::sleep;
 
 /// Connections at once; more wait in the kernel.
-const MOST: usize = 64;
+pub(super) const MOST: usize = 64;
 
 /// A client that has not sent its request's head by then is let go.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -23,9 +23,8 @@ const KEEPALIVE: Duration = Duration::from_secs(20);
 /// How long to wait when the machine is out of file descriptors.
 const AFTER_ERROR: Duration = Duration::from_millis(100);
 
-/// Serves for ever.
-pub(super) async fn serve(listener: TcpListener, router: Router) {
-    let places = Arc::new(Semaphore::new(MOST));
+/// Serves for ever. Each connection has a place for as long as it is open.
+pub(super) async fn serve(listener: TcpListener, router: Router, places: Arc<Semaphore>) {
     let mut builder = Builder::new(TokioExecutor::new());
     builder.http1().timer(TokioTimer::new()).header_read_timeout(PATIENCE);
     builder

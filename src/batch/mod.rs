@@ -38,6 +38,8 @@ pub struct Batch {
     pub ticket: Option<Ticket>,
     /// What it went through since.
     pub trouble: Option<Box<Trouble>>,
+    /// The worker that filled it; none of what came from no worker, or from disk.
+    pub lane: Option<usize>,
 }
 
 /// What closed a batch; a closed set, fit for a metric's label.

@@ -32,6 +32,7 @@ pub struct OpenBatch {
     end: usize,
     events: u64,
     first: Option<First>,
+    lane: Option<usize>,
 }
 
 /// The batch's first event.
@@ -45,9 +46,15 @@ struct First {
 impl OpenBatch {
     /// An empty batch whose buffers come from `pool`.
     pub fn new(limits: Limits, pool: Arc<Pool>) -> Self {
-        let mut batch = Self { limits, buffer: Vec::new(), pool, end: PREFIX, events: 0, first: None };
+        let mut batch =
+            Self { limits, buffer: Vec::new(), pool, end: PREFIX, events: 0, first: None, lane: None };
         batch.buffer = batch.fresh();
         batch
+    }
+
+    /// The same for batches of this worker.
+    pub fn in_lane(self, worker: usize) -> Self {
+        Self { lane: Some(worker), ..self }
     }
 
     /// Adds the event that `write` appends, of a datagram that was `received` then. Returns the batch that this
@@ -126,8 +133,8 @@ impl OpenBatch {
         self.first = None;
         self.end = PREFIX;
         let events = mem::take(&mut self.events);
-        let (ticket, trouble) = (None, None);
-        Batch { body, events, weight, received: first.received, closed, ticket, trouble }
+        let (ticket, trouble, lane) = (None, None, self.lane);
+        Batch { body, events, weight, received: first.received, closed, ticket, lane, trouble }
     }
 
     fn fresh(&self) -> Vec<u8> {
@@ -141,8 +148,8 @@ impl OpenBatch {
 pub fn made_of(request: &[u8], events: u64, received: Timestamp) -> Batch {
     let body = framed(request);
     let weight = body.len();
-    let (closed, ticket, trouble) = (Closed::Age, None, None);
-    Batch { body: body.into(), events, weight, received, closed, ticket, trouble }
+    let (closed, ticket, lane, trouble) = (Closed::Age, None, None, None);
+    Batch { body: body.into(), events, weight, received, closed, ticket, lane, trouble }
 }
 
 /// An uncompressed message behind gRPC's prefix: a request's body.

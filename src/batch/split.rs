@@ -64,7 +64,7 @@ mod tests {
             let peer = "192.0.2.1:514".parse().unwrap();
             let datagram = Datagram { payload: &payload, peer, received: None, truncated: false };
             let time = Timestamp { seconds: 1, nanos: 2 };
-            open.push(Instant::now(), time, |out| encoder.encode(out, &datagram, time, None));
+            open.push(Instant::now(), time, |out| encoder.encode(out, &datagram, time, None, b""));
         }
         open.close(Closed::Stop).unwrap()
     }

@@ -23,7 +23,7 @@ use std::sync::{Arc, PoisonError, RwLock};
 use crate::batch::Closed;
 use crate::config::Steering;
 use crate::parse::{Made, ParseError};
-use crate::spool::Spool;
+use crate::spool::Place;
 
 /// Why an event was given up on purpose; a closed set, fit for a metric's label.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -46,11 +46,15 @@ pub enum Shed {
     SpoolFailed,
     /// A file on disk was damaged.
     SpoolDamaged,
+    /// The sender is not in the listener's `permit_origin`.
+    NotPermitted,
+    /// The sender sends more than `rate_limit` lets it.
+    RateLimited,
 }
 
 impl Shed {
     /// Every reason, in the order of its counters.
-    pub const ALL: [Self; 9] = [
+    pub const ALL: [Self; 11] = [
         Self::QueueFull,
         Self::TooLong,
         Self::Shutdown,
@@ -60,6 +64,8 @@ impl Shed {
         Self::SpoolFull,
         Self::SpoolFailed,
         Self::SpoolDamaged,
+        Self::NotPermitted,
+        Self::RateLimited,
     ];
 
     /// The reason's name in reports and metrics.
@@ -74,6 +80,8 @@ impl Shed {
             Self::SpoolFull => "spool_full",
             Self::SpoolFailed => "spool_failed",
             Self::SpoolDamaged => "spool_damaged",
+            Self::NotPermitted => "not_permitted",
+            Self::RateLimited => "rate_limited",
         }
     }
 }
@@ -305,7 +313,7 @@ pub struct Books {
     /// Events left when the shutdown deadline passed.
     pub left_at_shutdown: AtomicU64,
     /// What is on disk, where something may be.
-    pub spool: Option<Arc<Spool>>,
+    pub spool: Arc<Place>,
     /// Metric events of our own.
     pub self_metrics: AtomicU64,
     /// Reloads of the configuration.
@@ -317,7 +325,7 @@ impl Books {
     pub fn shed_elsewhere(&self, why: Shed) -> u64 {
         match why {
             Shed::Shutdown => self.left_at_shutdown.load(Relaxed),
-            Shed::SpoolDamaged => self.spool.as_ref().map_or(0, |spool| spool.damaged()),
+            Shed::SpoolDamaged => self.spool.get().map_or(0, |spool| spool.damaged()),
             _ => 0,
         }
     }

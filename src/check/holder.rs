@@ -34,6 +34,11 @@ impl Holder {
         matches!(self, Self::Process { name, .. } if name == "sluicegate")
     }
 
+    /// A socket unit's socket, unless a sluicegate has it as well.
+    pub(super) fn is_systemd(&self) -> bool {
+        matches!(self, Self::Process { pid: 1, name } if name == "systemd")
+    }
+
     pub(super) fn pid(&self) -> Option<u32> {
         match self {
             Self::Process { pid, .. } => Some(*pid),

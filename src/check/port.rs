@@ -75,6 +75,11 @@ pub(super) fn judge(address: SocketAddr, bound: &Bound) -> Finding {
             "well if that is the one you mean; a second one would be refused",
         )
         .warn([format!("nothing, or {}", stop(holders, port)), "or another port, with --listen".to_owned()]),
+        Bound::Taken { holders, .. } if holders.iter().any(Holder::is_systemd) => found(
+            format!("a socket unit has it{}", named(holders)),
+            "well if it is that of sluicegate's service, which then gets it",
+        )
+        .warn(["nothing, or `systemctl list-sockets` names the unit".to_owned()]),
         Bound::Taken { holders, .. } => found(
             format!("taken{}", named(holders)),
             "`run` refuses to share it: the other would take datagrams away",
@@ -157,6 +162,8 @@ mod tests {
         assert_eq!(foreign.found, "taken: rsyslogd (pid 77)");
         let ours = judge_port(&Bound::Taken { holders: vec![process("sluicegate")], claimed: false });
         assert_eq!(ours.level, Level::Warn);
+        let systemd = vec![Holder::Process { pid: 1, name: "systemd".to_owned() }];
+        assert_eq!(judge_port(&Bound::Taken { holders: systemd, claimed: false }).level, Level::Warn);
         let unseen = vec![Holder::User { uid: 5 }];
         let claimed = judge_port(&Bound::Taken { holders: unseen.clone(), claimed: true });
         assert_eq!(claimed.level, Level::Warn);

@@ -39,7 +39,8 @@ impl Group for All {
 
 impl Group for Inner {
     fn has(key: &Key) -> bool {
-        !matches!(key.flag, "listen" | "vector") && !key.path.starts_with("vector.tls.")
+        !matches!(key.flag, "listen" | "vector")
+            && !["vector.tls.", "takeover."].iter().any(|section| key.path.starts_with(section))
     }
 }
 

@@ -11,6 +11,7 @@ mod load;
 mod parse;
 mod receive;
 mod run;
+mod supervise;
 mod table;
 mod top;
 

@@ -1,20 +1,25 @@
 //! `sluicegate run`: the sidecar.
 
+mod stage;
+
 use std::future::pending;
 use std::io;
+use std::path::PathBuf;
 use std::pin::pin;
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::task::JoinHandle;
 
+use self::stage::{Stage, Succession};
 use super::flags::{All, Flags};
-use super::{Ask, Failure, Signals, print_json, runtime};
-use crate::admin;
-use crate::config::{Config, Endpoint};
+use super::{Ask, Failure, Signals, print_json, runtime, supervise};
+use crate::books::Report;
+use crate::config::{Config, Endpoint, WhenFull};
 use crate::logs;
 use crate::pipeline::Pipeline;
 use crate::receiver::{self, JsonLines};
+use crate::takeover::{self, Successor, Taken};
 
 /// How long printing the books may take.
 const PATIENCE: Duration = Duration::from_secs(5);
@@ -24,6 +29,9 @@ pub(super) struct Args {
     /// Push to an embedded receiver that prints one JSON object a line
     #[arg(long)]
     stdout: bool,
+    /// Take over from the sluicegate whose takeover.path this is: its sockets, and no datagram lost
+    #[arg(long, value_name = "PATH")]
+    takeover: Option<PathBuf>,
     #[command(flatten)]
     flags: Flags<All>,
 }
@@ -37,40 +45,51 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         if args.stdout {
             let config = flags.config_between(None, embedded(0))?;
             logs::configure(&config.log);
-            run_to_stdout(config, flags, signals).await
+            let taken = take_over(args, &config)?;
+            run_to_stdout(config, flags, signals, taken).await
         } else {
             let config = flags.config()?;
             logs::configure(&config.log);
-            run_until_signal(&config, signals, move || flags.config(), pending()).await
+            let taken = take_over(args, &config)?;
+            run_until_signal(&config, signals, move || flags.config(), pending(), taken).await
         }
     });
     runtime.shutdown_timeout(Duration::from_millis(100));
     result
 }
 
-/// Runs until a signal comes or it cannot go on: `load` reads the configuration again, and `closed` completes when
-/// nobody takes the events any more.
+/// Asks the running process for its sockets, if that is wanted. The configuration is known to be good by then.
+fn take_over(args: &Args, config: &Config) -> Result<Option<Taken>, Failure> {
+    let ask = |path: &PathBuf| takeover::ask(path, config).map_err(Failure::failed);
+    Ok(args.takeover.as_ref().map(ask).transpose()?.flatten())
+}
+
+/// Runs until a signal comes, a successor takes over, or it cannot go on: `load` reads the configuration again, and `closed`
+/// completes when nobody takes the events any more.
 async fn run_until_signal(
     config: &Config,
     mut signals: Signals,
     load: impl Fn() -> Result<Config, Failure> + Clone + Send + 'static,
     closed: impl Future<Output = ()>,
+    taken: Option<Taken>,
 ) -> Result<(), Failure> {
-    let mut pipeline = Pipeline::start(config).map_err(Failure::failed)?;
-    serve_admin(config, &pipeline)?;
+    let Stage { mut pipeline, notifier, mut succession } = Stage::set(config, taken).await?;
     let mut closed = pin!(closed);
     // A file may take its time, as on a network that hangs: a stop does not wait for it.
     let mut loading: Option<JoinHandle<Result<Config, Failure>>> = None;
     let mut again = false;
-    let failure = loop {
+    let ending = loop {
         tokio::select! {
             ask = signals.next() => match ask {
-                Ask::Stop => break None,
+                Ask::Stop => break succession.outcome(&pipeline).await.map_or(Ending::Asked, Ending::Succeeded),
                 Ask::Reload if loading.is_some() => {
                     tracing::warn!("a reload is still reading its files; another follows it");
                     again = true;
                 }
-                Ask::Reload => loading = Some(tokio::task::spawn_blocking(load.clone())),
+                Ask::Reload => {
+                    notifier.reloading();
+                    loading = Some(tokio::task::spawn_blocking(load.clone()));
+                }
             },
             loaded = loaded(&mut loading) => {
                 // The files may have changed since they were read.
@@ -79,28 +98,64 @@ async fn run_until_signal(
                     Ok(config) => pipeline.apply(config).await,
                     Err(problem) => pipeline.refuse(&problem),
                 }
+                if loading.is_none() {
+                    notifier.ready(&supervise::status(&pipeline.view()));
+                }
             }
-            () = pipeline.broken() => break Some("a worker panicked; see the log"),
-            () = &mut closed => break Some("nobody reads standard output any more"),
+            successor = succession.next(&pipeline) => break Ending::Succeeded(successor),
+            () = pipeline.broken() => break Ending::Broken("a worker panicked; see the log"),
+            () = &mut closed => break Ending::Broken("nobody reads standard output any more"),
         }
     };
-    // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
-    let hurry = async {
-        match failure {
-            Some(_) => {}
-            None => signals.stop_in_earnest().await,
-        }
-    };
-    let report = pipeline.stop(config.shutdown_timeout, hurry).await;
+    succession.close();
+    notifier.stopping(config.shutdown_timeout + PATIENCE);
+    let report = finish(pipeline, config, &ending, &succession, &mut signals).await;
     // Standard output may be a pipe that nobody reads: the process ends all the same.
     let printing = tokio::task::spawn_blocking(move || print_json(&report));
     let printed = tokio::time::timeout(PATIENCE, printing).await;
-    match failure {
-        Some(failure) => Err(Failure::failed(failure)),
-        None => printed.map_or_else(
+    match ending {
+        Ending::Broken(failure) => Err(Failure::failed(failure)),
+        Ending::Asked | Ending::Succeeded(_) => printed.map_or_else(
             |_| Err(Failure::failed("nobody reads standard output")),
             |printed| printed.map_err(Failure::failed)?,
         ),
+    }
+}
+
+/// Why a run comes to its end.
+enum Ending {
+    Asked,
+    /// A successor reads the groups with these numbers.
+    Succeeded(Successor),
+    Broken(&'static str),
+}
+
+/// Stops the pipeline, in the way that the ending asks for.
+async fn finish(
+    pipeline: Pipeline,
+    config: &Config,
+    ending: &Ending,
+    succession: &Succession,
+    signals: &mut Signals,
+) -> Report {
+    let timeout = config.shutdown_timeout;
+    match ending {
+        Ending::Broken(_) => pipeline.stop(timeout, async {}).await,
+        // A second signal is impatience: what is left then is counted, not waited for. So is a reader who has gone.
+        Ending::Asked => pipeline.stop(timeout, signals.stop_in_earnest()).await,
+        Ending::Succeeded(successor) => {
+            succession.release(&pipeline, successor).await;
+            // What can wait on disk is the successor's as soon as this ends; what cannot is worth waiting for: nothing
+            // is held up by it. A signal begins the usual deadline.
+            let timeout = if config.buffer.when_full == WhenFull::Overflow { timeout } else { Duration::MAX };
+            let hurry = async {
+                signals.stop().await;
+                tokio::time::timeout(config.shutdown_timeout, signals.stop_in_earnest()).await.ok();
+            };
+            let report = pipeline.stop(timeout, hurry).await;
+            succession.answered().await;
+            report
+        }
     }
 }
 
@@ -119,24 +174,12 @@ fn embedded(port: u16) -> Endpoint {
     Endpoint { tls: false, host: "127.0.0.1".into(), port }
 }
 
-fn serve_admin(config: &Config, pipeline: &Pipeline) -> Result<(), Failure> {
-    let Some(address) = config.admin.address else { return Ok(()) };
-    match admin::start(address, pipeline.view()) {
-        Ok(()) => {
-            tracing::info!(%address, "admin port: /metrics, /livez, /readyz, /status, /top, /config, and gRPC health");
-        }
-        Err(error) if config.admin.required => {
-            return Err(Failure::failed(format!(
-                "cannot serve the admin port on {address}: {error}. Choose a free one with --admin, or none with --admin ''"
-            )));
-        }
-        // The default port: a second sluicegate on the machine has it, and its datagrams matter more.
-        Err(error) => tracing::warn!(%address, %error, "no admin port; choose a free one with --admin"),
-    }
-    Ok(())
-}
-
-async fn run_to_stdout(mut config: Config, flags: Flags<All>, signals: Signals) -> Result<(), Failure> {
+async fn run_to_stdout(
+    mut config: Config,
+    flags: Flags<All>,
+    signals: Signals,
+    taken: Option<Taken>,
+) -> Result<(), Failure> {
     let failed = |error: io::Error| Failure::failed(format!("cannot start the embedded receiver: {error}"));
     let listener = receiver::bind("127.0.0.1:0").await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
@@ -144,7 +187,7 @@ async fn run_to_stdout(mut config: Config, flags: Flags<All>, signals: Signals) 
     let sink = Arc::new(JsonLines::new(io::stdout()));
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&sink), pending()));
     let load = move || flags.config_between(None, embedded(port));
-    let result = run_until_signal(&config, signals, load, sink.closed()).await;
+    let result = run_until_signal(&config, signals, load, sink.closed(), taken).await;
     serving.abort();
     result
 }

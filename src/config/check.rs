@@ -4,7 +4,7 @@ mod tls;
 
 use std::time::Duration;
 
-use super::{Config, Invalid, MAX_DATAGRAM, MAX_REQUEST, MAX_WORKERS};
+use super::{Config, Invalid, MAX_DATAGRAM, MAX_REQUEST, MAX_WORKERS, Steering};
 use crate::encode::Shape;
 use crate::push::Backoff;
 
@@ -46,6 +46,8 @@ impl Config {
         // Less than a batch would never take one.
         check.range("buffer.max_disk_bytes", self.buffer.max_disk_bytes, 1 << 20, usize::MAX);
         check.range("dead_letter.max_bytes", self.dead_letter.max_bytes, 1_024, usize::MAX);
+        check.range("rate_limit.threshold", self.rate_limit.threshold, 0, 1_000_000_000);
+        check.lasts("rate_limit.window_secs", self.rate_limit.window);
         check.range("vector.connections", self.vector.connections, 1, 1_024);
         check.range("vector.streams", self.vector.streams, 1, 1_024);
         check.range("admin.top_senders", self.admin.top_senders, 0, 1_000);
@@ -56,6 +58,9 @@ impl Config {
         let right = !backoff.is_zero() && backoff <= Backoff::LONGEST;
         check.that(right, "vector.request.retry_initial_backoff_secs", problem);
         check.names(&self.parse.shape);
+        if self.vector.ordered {
+            check.order(&self);
+        }
         check.tls(&self.vector);
         if check.found.is_empty() { Ok(self) } else { Err(check.found) }
     }
@@ -83,7 +88,11 @@ impl Check {
         let mut taken = vec!["message", "timestamp", "source_type", "parse_error"];
         taken.extend(shape.keep_raw.then_some("raw"));
         let fields = shape.fields.iter().map(|(name, _)| ("parse.fields", name.as_str()));
-        let keys = [("parse.host_key", shape.host_key.as_str()), ("parse.port_key", shape.port_key.as_str())];
+        let keys = [
+            ("parse.host_key", shape.host_key.as_str()),
+            ("parse.port_key", shape.port_key.as_str()),
+            ("parse.sequence_key", shape.sequence_key.as_str()),
+        ];
         for (path, name) in keys.into_iter().chain(fields).filter(|(_, name)| !name.is_empty()) {
             self.that(
                 !taken.contains(&name),
@@ -92,6 +101,18 @@ impl Check {
             );
             taken.push(name);
         }
+    }
+
+    /// What would let events of one sender overtake each other.
+    fn order(&mut self, config: &Config) {
+        for (at, listener) in config.listeners.iter().enumerate() {
+            let right = listener.steering == Steering::Flow;
+            let problem = "vector.ordered needs `flow`: any other gives a sender's datagrams to several workers, which overtake each other";
+            self.that(right, &format!("listeners[{at}].steering"), problem);
+        }
+        let problem =
+            "vector.ordered needs one endpoint: by several ways, events of one sender overtake each other";
+        self.that(config.vector.endpoints.len() < 2, "vector.endpoints", problem);
     }
 
     fn lasts(&mut self, path: &str, time: Duration) {

@@ -3,6 +3,7 @@
 //! Flags, environment variables, the file, `sluicegate config` and its schema all come from this table, so none can
 //! know what another does not.
 
+mod senders;
 mod values;
 mod vector;
 
@@ -11,7 +12,9 @@ use serde_json::{Map, Value, json};
 use super::draft::Draft;
 use super::{Admin, Config, LogFormat, LogLevel, Steering, WhenFull};
 use crate::parse::{Mode, OnError};
-use values::{address, choice, fields, file, integer, shown_size, shown_time, size, switch, text, time};
+use values::{
+    address, choice, fields, file, integer, shown_file, shown_size, shown_time, size, switch, text, time,
+};
 
 /// One option.
 #[derive(Debug, Clone, Copy)]
@@ -53,8 +56,8 @@ pub enum Kind {
 /// Every option, in the order in which they are shown.
 pub const KEYS: &[Key] = &joined();
 
-const GROUPS: [&[Key]; 3] = [EVENTS, vector::KEYS, PROCESS];
-const COUNT: usize = EVENTS.len() + vector::KEYS.len() + PROCESS.len();
+const GROUPS: [&[Key]; 4] = [EVENTS, senders::KEYS, vector::KEYS, PROCESS];
+const COUNT: usize = EVENTS.len() + senders::KEYS.len() + vector::KEYS.len() + PROCESS.len();
 
 /// One table of its groups.
 const fn joined() -> [Key; COUNT] {
@@ -170,6 +173,14 @@ const EVENTS: &[Key] = &[
         show: |config, _| json!(config.parse.shape.port_key),
     },
     Key {
+        path: "parse.sequence_key",
+        flag: "sequence-key",
+        kind: Kind::Text("NAME"),
+        help: "Name of a field by which events sort in the order of arrival; empty leaves it out",
+        set: |draft, value| text(value).map(|name| draft.config.parse.shape.sequence_key = name.to_owned()),
+        show: |config, _| json!(config.parse.shape.sequence_key),
+    },
+    Key {
         path: "parse.fields",
         flag: "field",
         kind: Kind::Table("NAME=VALUE"),
@@ -261,6 +272,14 @@ const PROCESS: &[Key] = &[
         help: "Where batches are kept on disk, with --when-full overflow",
         set: |draft, value| text(value).map(|path| draft.config.data_dir = path.into()),
         show: |config, _| json!(config.data_dir.display().to_string()),
+    },
+    Key {
+        path: "takeover.path",
+        flag: "takeover-path",
+        kind: Kind::Text("PATH"),
+        help: "Unix socket where the next process asks for the sockets (run --takeover PATH); empty for none",
+        set: |draft, value| file(value).map(|path| draft.config.takeover_path = path),
+        show: |config, _| shown_file(config.takeover_path.as_deref()),
     },
     Key {
         path: "self_metrics",

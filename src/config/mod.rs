@@ -8,12 +8,14 @@ mod draft;
 mod endpoint;
 mod file;
 pub mod keys;
+mod origins;
 pub mod show;
 pub mod units;
 pub mod variables;
 
 pub use draft::Draft;
 pub use endpoint::Endpoint;
+pub use origins::Origins;
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -47,6 +49,8 @@ pub struct Config {
     pub batch: Batch,
     /// The queue between workers and pushers.
     pub buffer: Buffer,
+    /// How much each sender may send.
+    pub rate_limit: RateLimit,
     /// Where to push.
     pub vector: Vector,
     /// Where events go that Vector refuses for good.
@@ -59,6 +63,8 @@ pub struct Config {
     pub log: Log,
     /// Where what overflows is kept.
     pub data_dir: PathBuf,
+    /// Where a successor asks for the sockets; none where it cannot.
+    pub takeover_path: Option<PathBuf>,
     /// Whether the metrics go to Vector too, as events.
     pub self_metrics: bool,
 }
@@ -121,6 +127,8 @@ pub struct Listener {
     pub receive_buffer_bytes: usize,
     /// The longest datagram taken, bytes; a longer one is counted and discarded, as in Vector.
     pub max_length: usize,
+    /// Who may send; what others send is counted and discarded.
+    pub permit_origin: Origins,
 }
 
 /// The admin port.
@@ -141,7 +149,7 @@ impl Default for Admin {
 }
 
 /// Which socket of a group the kernel gives a datagram to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
+#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Steering {
     /// A random one: one flow uses every core, at the price of its order.
@@ -161,6 +169,21 @@ pub struct Batch {
     pub max_events: usize,
     /// Age.
     pub timeout: Duration,
+}
+
+/// How much each sender may send; the names are those of Vector's `throttle` transform.
+#[derive(Debug, Clone, Copy, PartialEq, Eq)]
+pub struct RateLimit {
+    /// Datagrams in a window; 0 for no limit.
+    pub threshold: usize,
+    /// The window.
+    pub window: Duration,
+}
+
+impl Default for RateLimit {
+    fn default() -> Self {
+        Self { threshold: 0, window: Duration::from_secs(1) }
+    }
 }
 
 /// The queue between workers and pushers.
@@ -196,6 +219,8 @@ pub struct Vector {
     pub connections: usize,
     /// Requests in flight on each connection.
     pub streams: usize,
+    /// Whether each sender's order is kept: one request in flight for each worker.
+    pub ordered: bool,
     /// A request's deadline.
     pub request_timeout: Duration,
     /// The first wait after a failure; it doubles from there.
@@ -290,12 +315,14 @@ impl Default for Config {
             parse: Options::default(),
             batch: Batch::default(),
             buffer: Buffer::default(),
+            rate_limit: RateLimit::default(),
             vector: Vector::default(),
             dead_letter: DeadLetter::default(),
             admin: Admin::default(),
             shutdown_timeout: Duration::from_secs(30),
             log: Log::default(),
             data_dir: PathBuf::from("/var/lib/sluicegate"),
+            takeover_path: None,
             self_metrics: false,
         }
     }
@@ -319,6 +346,7 @@ impl Default for Vector {
             endpoints: Vec::new(),
             connections: 2,
             streams: 4,
+            ordered: false,
             request_timeout: Duration::from_secs(60),
             retry_initial_backoff: Duration::from_millis(100),
             retry_max_duration: None,
@@ -351,6 +379,7 @@ impl Listener {
             steering: Steering::Spread,
             receive_buffer_bytes: 64 << 20,
             max_length: MAX_DATAGRAM,
+            permit_origin: Origins::default(),
         }
     }
 

@@ -5,6 +5,7 @@
 //! request otherwise.
 
 mod log;
+mod sequence;
 mod shape;
 mod socket_event;
 mod syslog_event;
@@ -12,10 +13,11 @@ mod value;
 pub mod wire;
 
 pub use log::LogWriter;
+pub use sequence::Sequence;
 pub use shape::Shape;
 pub use socket_event::SocketEncoder;
 pub use syslog_event::SyslogEncoder;
 pub use value::encode_value;
 
-/// The raw event is no longer than its datagram and this many bytes: keys, host, port, timestamp and lengths.
+/// The raw event is no longer than its datagram and this many bytes: keys, host, port, timestamp, sequence and lengths.
 pub const MAX_EVENT_OVERHEAD: usize = 512;

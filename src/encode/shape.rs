@@ -12,6 +12,8 @@ pub struct Shape {
     pub host_key: String,
     /// The name of the field with the sender's port (mode none).
     pub port_key: String,
+    /// The name of the field with the datagram's [`Sequence`](super::Sequence).
+    pub sequence_key: String,
     /// Fields that every event gets.
     pub fields: Vec<(String, String)>,
     /// Whether the untouched datagram goes along as `raw`.
@@ -20,7 +22,13 @@ pub struct Shape {
 
 impl Default for Shape {
     fn default() -> Self {
-        Self { host_key: "host".into(), port_key: "port".into(), fields: Vec::new(), keep_raw: false }
+        Self {
+            host_key: "host".into(),
+            port_key: "port".into(),
+            sequence_key: String::new(),
+            fields: Vec::new(),
+            keep_raw: false,
+        }
     }
 }
 

@@ -32,6 +32,7 @@ impl SocketEncoder {
         datagram: &Datagram<'_>,
         received: Timestamp,
         error: Option<ParseError>,
+        sequence: &[u8],
     ) {
         let shape = &self.shape;
         let (_, entries) = self.peer.of(datagram.peer, |entries, ip| {
@@ -45,9 +46,12 @@ impl SocketEncoder {
             shape.fields.iter().for_each(|(key, value)| put_text(entries, key, value));
         });
         let payload = datagram.payload;
-        let mut log = LogWriter::begin(out, entries.len() + payload.len() + REST);
+        let mut log = LogWriter::begin(out, entries.len() + sequence.len() + payload.len() + REST);
         log.entries(entries);
         log.timestamp("timestamp", received);
+        if !shape.sequence_key.is_empty() {
+            log.bytes(&shape.sequence_key, sequence);
+        }
         if let Some(error) = error {
             log.bytes("parse_error", error.reason().as_bytes());
         }
@@ -106,7 +110,7 @@ mod tests {
             let peer = peer.parse().unwrap();
             let datagram = Datagram { payload: &payload[..length], peer, received: None, truncated: false };
             let before = out.len();
-            encoder.encode(&mut out, &datagram, time, None);
+            encoder.encode(&mut out, &datagram, time, None, b"");
             assert!(out.len() - before <= length + MAX_EVENT_OVERHEAD);
             logs.push(expected(&datagram, time));
         }
@@ -118,16 +122,24 @@ mod tests {
         let shape = Shape {
             host_key: String::new(),
             port_key: "peer_port".into(),
+            sequence_key: "seq".into(),
             fields: vec![("node".into(), "n1".into())],
             keep_raw: true,
         };
         let peer = "192.0.2.1:514".parse().unwrap();
         let datagram = Datagram { payload: b"x", peer, received: None, truncated: false };
         let mut out = Vec::new();
-        SocketEncoder::new(&shape).encode(&mut out, &datagram, Timestamp { seconds: 1, nanos: 0 }, None);
+        SocketEncoder::new(&shape).encode(
+            &mut out,
+            &datagram,
+            Timestamp { seconds: 1, nanos: 0 },
+            None,
+            b"42",
+        );
         let [Event::Log(log)] = &decode(&out)[..] else { panic!() };
         let keys: Vec<_> = log.fields.keys().map(String::as_str).collect();
-        assert_eq!(keys, ["message", "node", "peer_port", "raw", "source_type", "timestamp"]);
+        assert_eq!(keys, ["message", "node", "peer_port", "raw", "seq", "source_type", "timestamp"]);
         assert_eq!((&log.fields["node"], &log.fields["raw"]), (&bytes(b"n1"), &bytes(b"x")));
+        assert_eq!(log.fields["seq"], bytes(b"42"));
     }
 }

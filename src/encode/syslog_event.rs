@@ -51,6 +51,7 @@ impl SyslogEncoder {
         datagram: &Datagram<'_>,
         received: Timestamp,
         parts: &Parts<'_>,
+        sequence: &[u8],
     ) {
         let shape = &self.shape;
         let (ip, source_ip) = self.peer.of(datagram.peer, |entries, ip| put_text(entries, "source_ip", ip));
@@ -77,6 +78,9 @@ impl SyslogEncoder {
         log.entries(source_ip);
         let device_time = parts.timestamp.filter(|_| !hidden.timestamp);
         log.timestamp("timestamp", device_time.unwrap_or(received));
+        if !shape.sequence_key.is_empty() {
+            log.bytes(&shape.sequence_key, sequence);
+        }
         if let Some(error) = parts.error {
             log.bytes("parse_error", error.reason().as_bytes());
         }

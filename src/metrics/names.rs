@@ -339,7 +339,7 @@ fn one(value: f64) -> Vec<Sample> {
 
 /// A figure of the spool; 0 where there is none.
 fn of_spool(snapshot: &Snapshot<'_>, figure: impl Fn(&Spool) -> u64) -> Vec<Sample> {
-    one(snapshot.books.spool.as_ref().map_or(0, |spool| figure(spool)) as f64)
+    one(snapshot.books.spool.get().map_or(0, |spool| figure(spool)) as f64)
 }
 
 fn sum(snapshot: &Snapshot<'_>, of: impl Fn(&crate::books::Count) -> u64) -> f64 {

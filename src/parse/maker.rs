@@ -9,7 +9,7 @@ use super::syslog::{self, Context};
 use super::{Mode, OnError, Options, to_value};
 use crate::books::Shed;
 use crate::datagram::{Datagram, Timestamp};
-use crate::encode::{SocketEncoder, SyslogEncoder, encode_value};
+use crate::encode::{Sequence, SocketEncoder, SyslogEncoder, encode_value};
 
 /// Takes events as they are encoded.
 pub trait EventSink {
@@ -40,6 +40,9 @@ pub struct EventMaker {
     runner: Option<Runner>,
     socket: SocketEncoder,
     syslog: SyslogEncoder,
+    /// Where it is asked for.
+    sequence: Sequence,
+    is_numbered: bool,
 }
 
 impl EventMaker {
@@ -52,6 +55,21 @@ impl EventMaker {
             runner: options.program.as_ref().map(|program| Runner::new(program, options.timezone)),
             socket: SocketEncoder::new(&options.shape),
             syslog: SyslogEncoder::new(&options.shape),
+            sequence: Sequence::new(0, 0),
+            is_numbered: !options.shape.sequence_key.is_empty(),
+        }
+    }
+
+    /// The same, with the sequence of a worker.
+    pub fn numbered(self, sequence: Sequence) -> Self {
+        Self { sequence, ..self }
+    }
+
+    /// Says which datagram comes next: when it was received, and its number among those that the worker has read.
+    #[inline]
+    pub fn next(&mut self, received: Timestamp, number: u64) {
+        if self.is_numbered {
+            self.sequence.set(received, number);
         }
     }
 
@@ -67,7 +85,7 @@ impl EventMaker {
         }
         match self.mode {
             Mode::None => {
-                sink.add(|out| self.socket.encode(out, datagram, received, None));
+                sink.add(|out| self.socket.encode(out, datagram, received, None, self.sequence.text()));
                 Made::default()
             }
             Mode::Syslog => self.make_syslog(datagram, received, None, sink),
@@ -86,10 +104,12 @@ impl EventMaker {
             return Made::dropped(error);
         }
         match self.mode {
-            Mode::None => sink.add(|out| self.socket.encode(out, datagram, received, Some(error))),
+            Mode::None => sink.add(|out| {
+                self.socket.encode(out, datagram, received, Some(error), self.sequence.text());
+            }),
             Mode::Syslog => {
                 let parts = Parts { message: datagram.payload, error: Some(error), ..Parts::default() };
-                sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
+                sink.add(|out| self.syslog.encode(out, datagram, received, &parts, self.sequence.text()));
             }
         }
         Made { error: Some(error), shed: None }
@@ -107,7 +127,7 @@ impl EventMaker {
         match self.parser.parse(&text, datagram.payload, received) {
             Ok(mut parts) => {
                 parts.error = error.or(parts.error);
-                sink.add(|out| self.syslog.encode(out, datagram, received, &parts));
+                sink.add(|out| self.syslog.encode(out, datagram, received, &parts, self.sequence.text()));
                 Made { error: parts.error, shed: None }
             }
             Err(dropped) => dropped,
@@ -123,11 +143,14 @@ impl EventMaker {
         let Some(runner) = &mut self.runner else { return Made::default() };
         let shape = self.socket.shape();
         let (event, error) = match self.mode {
-            Mode::None => (to_value::socket_event(shape, datagram, received), None),
+            Mode::None => (to_value::socket_event(shape, datagram, received, &self.sequence), None),
             Mode::Syslog => {
                 let text = text(datagram.payload);
                 match self.parser.parse(&text, datagram.payload, received) {
-                    Ok(parts) => (to_value::syslog_event(shape, datagram, received, &parts), parts.error),
+                    Ok(parts) => {
+                        let event = to_value::syslog_event(shape, datagram, received, &parts, &self.sequence);
+                        (event, parts.error)
+                    }
                     Err(dropped) => return dropped,
                 }
             }

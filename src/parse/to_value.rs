@@ -7,16 +7,22 @@ use vrl::value::{ObjectMap, Value};
 
 use super::parts::{ParseError, Parts};
 use crate::datagram::{Datagram, Timestamp};
-use crate::encode::Shape;
+use crate::encode::{Sequence, Shape};
 
 /// The event of Vector's `socket` source.
-pub(super) fn socket_event(shape: &Shape, datagram: &Datagram<'_>, received: Timestamp) -> Value {
+pub(super) fn socket_event(
+    shape: &Shape,
+    datagram: &Datagram<'_>,
+    received: Timestamp,
+    sequence: &Sequence,
+) -> Value {
     let mut event = ObjectMap::new();
     put(&mut event, "message", bytes(datagram.payload));
     put(&mut event, &shape.host_key, datagram.peer.ip().to_string().into());
     put(&mut event, &shape.port_key, Value::Integer(datagram.peer.port().into()));
     put(&mut event, "source_type", "socket".into());
     put(&mut event, "timestamp", time(received));
+    put(&mut event, &shape.sequence_key, bytes(sequence.text()));
     common(&mut event, shape, datagram, None);
     Value::Object(event)
 }
@@ -27,6 +33,7 @@ pub(super) fn syslog_event(
     datagram: &Datagram<'_>,
     received: Timestamp,
     parts: &Parts<'_>,
+    sequence: &Sequence,
 ) -> Value {
     let mut event = ObjectMap::new();
     put(&mut event, "source_type", "syslog".into());
@@ -57,6 +64,7 @@ pub(super) fn syslog_event(
     put(&mut event, &shape.host_key, host);
     put(&mut event, "source_ip", ip.into());
     put(&mut event, "timestamp", time(device_time.unwrap_or(received)));
+    put(&mut event, &shape.sequence_key, bytes(sequence.text()));
     common(&mut event, shape, datagram, parts.error);
     Value::Object(event)
 }

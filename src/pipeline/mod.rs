@@ -2,6 +2,7 @@
 
 mod reload;
 mod start;
+mod succession;
 
 use std::io;
 use std::net::SocketAddr;
@@ -20,7 +21,7 @@ use crate::config::Config;
 use crate::dead_letter::{DeadLetters, Writing};
 use crate::live::Live;
 use crate::queue::Queue;
-use crate::receive::{BindError, Group, Stop};
+use crate::receive::{BindError, Group, Inherited, Stop};
 use crate::spool;
 use crate::view::View;
 use start::Shared;
@@ -80,22 +81,46 @@ impl Pipeline {
     /// # Errors
     /// When an address cannot be had or the machine is out of threads or descriptors; nothing runs then.
     pub fn start(config: &Config) -> Result<Self, StartError> {
-        let groups = start::open_groups(&config.listeners)?;
+        Self::go_on(config, Vec::new(), false)
+    }
+
+    /// The same around sockets that are open already; `succeeds` where the process that had them still runs.
+    ///
+    /// # Errors
+    /// As [`Self::start`].
+    pub fn go_on(config: &Config, inherited: Vec<Inherited>, succeeds: bool) -> Result<Self, StartError> {
+        let groups = start::open_groups(&config.listeners, inherited)?;
         let desks = start::desks(&groups, config.admin.top_senders);
-        let spool = start::open_spool(config)?;
-        let books = Arc::new(Books { desks, spool: spool.clone(), ..Books::default() });
+        let spool = start::open_spool(config, succeeds)?;
+        let books = Arc::new(Books { desks, spool: Arc::clone(&spool), ..Books::default() });
         let (dead_letters, writing) = start::open_dead_letters(config, &books)?;
         start::announce(config);
 
+        let limiter = start::limiter(config);
+        let rules = start::rules(config, limiter.as_ref());
         let shared = Shared {
             parse: Arc::new(Live::new(config.parse.clone())),
+            begin: Arc::default(),
+            rules: rules.map(|rules| Arc::new(Live::new(rules))).collect(),
+            limiter,
             queue: Queue::over(config.buffer, spool),
             stop: Arc::new(Stop::new()?),
             broken: Arc::new(Notify::new()),
         };
+        if config.vector.ordered {
+            shared.queue.keep_order();
+            // The process before may still have older batches.
+            if succeeds {
+                shared.queue.hold();
+            }
+        }
+        // Where order is kept, the process before has to have stopped reading first.
+        if !(config.vector.ordered && succeeds) {
+            shared.begin.open();
+        }
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &dead_letters, &mut pushers);
-        start::start_refilling(&shared.queue)?;
+        start::start_refilling(config, &shared.queue)?;
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
@@ -140,12 +165,7 @@ impl Pipeline {
     pub async fn stop(mut self, timeout: Duration, hurry: impl Future<Output = ()>) -> Report {
         info!("stopping: draining the sockets");
         self.view.set_stopping();
-        for group in &self.groups {
-            group.refuse_new_datagrams();
-        }
-        if let Err(error) = self.shared.stop.give() {
-            warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
-        }
+        self.end_reading();
         let workers = std::mem::take(&mut self.workers);
         let queue = Arc::clone(&self.shared.queue);
         let joining = tokio::task::spawn_blocking(move || {
@@ -179,10 +199,32 @@ impl Pipeline {
         self.view.report()
     }
 
+    /// Turns new datagrams away where nobody else reads, and tells the workers to stop.
+    fn end_reading(&self) {
+        for group in &self.groups {
+            group.refuse_new_datagrams();
+        }
+        if let Err(error) = self.shared.stop.give() {
+            warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
+        }
+        self.shared.begin.open(); // for those who have not begun
+    }
+
     fn count_leftovers(&self) {
         let left = self.shared.queue.leftovers();
-        let shed: u64 = match &self.books.spool {
+        let shed: u64 = match self.books.spool.get() {
             None => left.iter().map(|batch| batch.events).sum(),
+            Some(spool) if self.view.config().vector.ordered => {
+                spool.unload();
+                // Those from disk are there; the others are older than what is there now.
+                let older: Vec<_> = left.into_iter().filter(|batch| batch.ticket.is_none()).collect();
+                // Out of order is better than not at all.
+                let refused = spool.put_before(&older).into_iter();
+                let shed =
+                    refused.filter(|batch| spool.append(batch).is_err()).map(|batch| batch.events).sum();
+                spool.sync();
+                shed
+            }
             Some(spool) => {
                 spool.unload();
                 let not_kept =

@@ -6,20 +6,40 @@ use std::sync::atomic::Ordering::Relaxed;
 use tracing::{error, info, warn};
 
 use super::Pipeline;
-use super::start::start_pushers;
-use crate::config::{Config, keys};
+use super::start::{self, start_pushers};
+use crate::config::{Config, Vector, keys};
 use crate::logs;
 
 impl Pipeline {
-    /// Puts the sections `parse`, `vector` and `log` in force. Batches that wait stay where they are, and those in
-    /// flight end on the connections that they are on. What else has changed needs a restart, and is named.
+    /// Puts the sections `parse`, `rate_limit`, `vector` and `log` in force, and who may send. Batches that wait stay where they are, and
+    /// those in flight end on the connections that they are on. What else has changed needs a restart, and is named.
     pub async fn apply(&mut self, new: Config) {
         let old = self.view.config();
         let changed = changed(&old, &new);
         let (live, waiting): (Vec<_>, Vec<_>) = changed.into_iter().partition(|path| is_live(path));
-        let config = Config { parse: new.parse, vector: new.vector, log: new.log, ..Config::clone(&old) };
+        // Lanes are the queue's, which stays.
+        let vector = Vector { ordered: old.vector.ordered, ..new.vector };
+        let mut config = Config {
+            parse: new.parse,
+            rate_limit: new.rate_limit,
+            vector,
+            log: new.log,
+            ..Config::clone(&old)
+        };
+        for listener in &mut config.listeners {
+            let same = new.listeners.iter().find(|other| other.address == listener.address);
+            if let Some(other) = same {
+                listener.permit_origin = other.permit_origin.clone();
+            }
+        }
         logs::configure(&config.log);
         self.shared.parse.replace(config.parse.clone());
+        // Another limit begins with full buckets; the same one goes on.
+        if config.rate_limit != old.rate_limit {
+            self.shared.limiter = start::limiter(&config);
+        }
+        let rules = start::rules(&config, self.shared.limiter.as_ref());
+        self.shared.rules.iter().zip(rules).for_each(|(live, rules)| live.replace(rules));
         // TLS files may have changed where no option has.
         if config.vector != old.vector || config.vector.endpoints.iter().any(|endpoint| endpoint.tls) {
             self.replace_pushers(&config).await;
@@ -30,7 +50,10 @@ impl Pipeline {
         books.last_refused.store(0, Relaxed);
         info!(changed = live.join(", "), "the configuration was read again and is in force");
         if !waiting.is_empty() {
-            warn!(keys = waiting.join(", "), "these changes need a restart; the old values stay in force");
+            warn!(
+                keys = waiting.join(", "),
+                "these changes need a restart, which loses nothing with --takeover; the old values stay in force"
+            );
         }
     }
 
@@ -58,16 +81,20 @@ impl Pipeline {
     }
 }
 
-/// The sections that change without a restart.
+/// The sections and keys that change without a restart.
 fn is_live(path: &str) -> bool {
-    ["parse.", "vector.", "log."].iter().any(|section| path.starts_with(section))
+    ["parse.", "rate_limit.", "vector.", "log.", "listeners[].permit_origin"]
+        .iter()
+        .any(|live| path.starts_with(live))
+        && path != "vector.ordered"
 }
 
 /// The places of the file whose values differ.
 fn changed(old: &Arc<Config>, new: &Config) -> Vec<String> {
+    let both = old.listeners.len().min(new.listeners.len());
     let differs = |key: &&keys::Key| {
-        let listeners = if key.path.starts_with("listeners[]") { 0..new.listeners.len() } else { 0..1 };
-        old.listeners.len() != new.listeners.len() && key.path.starts_with("listeners[]")
+        let listeners = if key.path.starts_with("listeners[]") { 0..both } else { 0..1 };
+        (old.listeners.len() != new.listeners.len() && key.flag == "listen")
             || listeners.into_iter().any(|at| (key.show)(old, at) != (key.show)(new, at))
     };
     keys::KEYS.iter().filter(differs).map(|key| key.path.to_owned()).collect()

@@ -1,23 +1,26 @@
 //! How a pipeline comes to be: sockets, then pushers, then workers.
 
 use std::io;
-use std::sync::Arc;
+use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
+use std::time::Duration;
 
 use tokio::sync::{Notify, watch};
 use tokio::task::JoinSet;
-use tracing::info;
+use tracing::{error, info, warn};
 
 use super::StartError;
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
 use crate::config::{Batch, Config, Listener, WhenFull};
+use crate::datagram::Timestamp;
 use crate::dead_letter::{DeadLetters, Writing};
+use crate::encode::Sequence;
 use crate::live::Live;
 use crate::parse;
 use crate::push;
 use crate::queue::Queue;
-use crate::receive::{BindError, Group, Stop, Worker};
+use crate::receive::{BindError, Gate, Group, Inherited, Limiter, Member, Rules, Stop, Worker};
 use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
@@ -28,14 +31,67 @@ const STACK: usize = 16 << 20;
 pub(super) struct Shared {
     /// What becomes of a datagram.
     pub(super) parse: Arc<Live<parse::Options>>,
+    /// Holds the workers back until it is time to read.
+    pub(super) begin: Arc<Begin>,
+    /// What the senders of each listener are held to.
+    pub(super) rules: Vec<Arc<Live<Rules>>>,
+    /// What each sender has left of its `rate_limit`, where there is one.
+    pub(super) limiter: Option<Arc<Limiter>>,
     pub(super) queue: Arc<Queue>,
     pub(super) stop: Arc<Stop>,
     /// Told when a worker ended by a panic.
     pub(super) broken: Arc<Notify>,
 }
 
-pub(super) fn open_groups(listeners: &[Listener]) -> Result<Vec<Group>, BindError> {
-    listeners.iter().map(|listener| Group::open(listener, listener.is_dual_stack(listeners))).collect()
+/// A door that opens once.
+#[derive(Debug, Default)]
+pub(super) struct Begin {
+    open: Mutex<bool>,
+    opened: Condvar,
+}
+
+impl Begin {
+    pub(super) fn open(&self) {
+        *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
+        self.opened.notify_all();
+    }
+
+    fn wait(&self) {
+        let open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
+        drop(self.opened.wait_while(open, |open| !*open));
+    }
+}
+
+/// Opens each listener's group, around the sockets that were handed over for it.
+pub(super) fn open_groups(
+    listeners: &[Listener],
+    mut inherited: Vec<Inherited>,
+) -> Result<Vec<Group>, BindError> {
+    let open = |listener: &Listener| {
+        let dual_stack = listener.is_dual_stack(listeners);
+        match inherited.iter().position(|found| found.address == listener.address) {
+            Some(at) => Group::go_on(listener, dual_stack, inherited.swap_remove(at)),
+            None => Group::open(listener, dual_stack),
+        }
+    };
+    let groups = listeners.iter().map(open).collect();
+    for Inherited { address, sockets, .. } in inherited {
+        let count = sockets.len();
+        warn!(%address, count, "sockets for an address that is not in the configuration: nobody reads them");
+    }
+    groups
+}
+
+/// What each listener's senders are held to.
+pub(super) fn rules(config: &Config, limiter: Option<&Arc<Limiter>>) -> impl Iterator<Item = Rules> {
+    config.listeners.iter().map(move |listener| Rules {
+        permit_origin: listener.permit_origin.clone(),
+        limiter: limiter.cloned(),
+    })
+}
+
+pub(super) fn limiter(config: &Config) -> Option<Arc<Limiter>> {
+    Limiter::new(config.rate_limit, Timestamp::now()).map(Arc::new)
 }
 
 pub(super) fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
@@ -100,21 +156,50 @@ pub(super) fn start_pushers(
     retire
 }
 
-/// Where batches wait that do not fit the queue, if they may.
-pub(super) fn open_spool(config: &Config) -> Result<Option<Arc<Spool>>, spool::OpenError> {
-    if config.buffer.when_full != WhenFull::Overflow {
-        return Ok(None);
+/// Where batches wait that do not fit the queue, if they may. After a take-over the process before has the directory
+/// until it ends, so then the place is empty at first.
+pub(super) fn open_spool(config: &Config, may_wait: bool) -> Result<Arc<spool::Place>, spool::OpenError> {
+    let place = Arc::new(spool::Place::default());
+    if config.buffer.when_full == WhenFull::Overflow {
+        match try_spool(config) {
+            Ok(spool) => place.fill(spool),
+            Err(spool::OpenError::Taken(_)) if may_wait => {}
+            Err(error) => return Err(error),
+        }
     }
-    Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new).map(Some)
+    Ok(place)
+}
+
+fn try_spool(config: &Config) -> Result<Arc<Spool>, spool::OpenError> {
+    Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new)
+}
+
+/// Waits until the process before lets go of the directory. Until then the queue is as with `block`.
+fn wait_for_spool(config: &Config, queue: &Queue) {
+    const LOOK: Duration = Duration::from_millis(50);
+    info!("the process before has the directory for what overflows: waiting for it");
+    while !queue.is_abandoned() {
+        match try_spool(config) {
+            Ok(spool) => return queue.fill_spool(spool),
+            Err(spool::OpenError::Taken(_)) => thread::sleep(LOOK),
+            Err(error) => return error!(%error, "nothing overflows to disk: workers wait for room instead"),
+        }
+    }
 }
 
 /// Has what waits on disk brought back; the thread ends with the queue.
-pub(super) fn start_refilling(queue: &Arc<Queue>) -> io::Result<()> {
-    if queue.spool().is_none() {
+pub(super) fn start_refilling(config: &Config, queue: &Arc<Queue>) -> io::Result<()> {
+    if config.buffer.when_full != WhenFull::Overflow {
         return Ok(());
     }
-    let queue = Arc::clone(queue);
-    thread::Builder::new().name("refill".into()).spawn(move || queue.refill()).map(drop)
+    let (config, queue) = (config.clone(), Arc::clone(queue));
+    let refill = move || {
+        if queue.spool().is_none() {
+            wait_for_spool(&config, &queue);
+        }
+        queue.refill();
+    };
+    thread::Builder::new().name("refill".into()).spawn(refill).map(drop)
 }
 
 pub(super) fn start_workers(
@@ -125,30 +210,46 @@ pub(super) fn start_workers(
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
     let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
-    let sockets = groups.iter().flat_map(|group| group.sockets.iter().map(move |socket| (group, socket)));
     let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
-    let start = |((group, socket), desk): ((&Group, &Arc<socket2::Socket>), &Desk)| {
+    let run = Sequence::new_run();
+    let seats = seats(groups, &shared.rules).zip(&books.desks).enumerate();
+    let start = |(number, (seat, desk)): (usize, (Seat<'_>, &Desk))| {
         let worker = Worker::new(
-            Arc::clone(socket),
-            (group.listener.max_length, group.buffer.granted),
-            Arc::clone(&shared.parse),
-            OpenBatch::new(limits, Arc::clone(&pool)),
+            Arc::clone(seat.socket),
+            (seat.group.listener.max_length, seat.group.buffer.granted),
+            (Arc::clone(&shared.parse), Sequence::new(run, number), Gate::new(Arc::clone(seat.rules))),
+            OpenBatch::new(limits, Arc::clone(&pool)).in_lane(number),
             Arc::clone(&shared.queue),
             Arc::clone(&shared.stop),
             Arc::clone(&desk.books),
         );
         thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
-            let broken = Arc::clone(&shared.broken);
+            let (broken, begin) = (Arc::clone(&shared.broken), Arc::clone(&shared.begin));
             move || {
+                begin.wait();
                 if !worker.run() {
                     broken.notify_one();
                 }
             }
         })
     };
-    let workers: io::Result<Vec<_>> = sockets.zip(&books.desks).map(start).collect();
+    let workers: io::Result<Vec<_>> = seats.map(start).collect();
     if workers.is_err() {
         shared.stop.give()?; // those that did start must not run on without the rest
     }
     workers
+}
+
+/// A worker's socket, and what it is held to.
+struct Seat<'a> {
+    group: &'a Group,
+    socket: &'a Arc<Member>,
+    rules: &'a Arc<Live<Rules>>,
+}
+
+fn seats<'a>(groups: &'a [Group], rules: &'a [Arc<Live<Rules>>]) -> impl Iterator<Item = Seat<'a>> {
+    groups
+        .iter()
+        .zip(rules)
+        .flat_map(|(group, rules)| group.sockets.iter().map(move |socket| Seat { group, socket, rules }))
 }

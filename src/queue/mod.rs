@@ -5,6 +5,7 @@
 //!
 //! One lock, taken once a batch and never across an await: at 100,000 events a second, a hundred times.
 
+mod lanes;
 mod lease;
 
 pub use lease::Lease;
@@ -20,7 +21,8 @@ use tracing::error;
 use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
 use crate::logs::Occasionally;
-use crate::spool::{self, Spool};
+use crate::spool::{self, Place, Spool};
+use lanes::Lanes;
 
 /// A full disk comes with every batch.
 static FAILED: Occasionally = Occasionally::new();
@@ -40,7 +42,7 @@ pub struct Queue {
     done: Notify,
     limits: Buffer,
     /// Where batches wait that do not fit.
-    spool: Option<Arc<Spool>>,
+    spool: Arc<Place>,
     /// The state's flag of that name, for those who ask too often for the lock.
     abandoned: AtomicBool,
 }
@@ -80,6 +82,12 @@ pub enum Refused {
 struct State {
     waiting: VecDeque<Batch>,
     levels: Levels,
+    /// Where each lane's order is kept.
+    lanes: Option<Lanes>,
+    /// Batches are on disk, or on their way from there: where order is kept, new ones go behind them.
+    spilled: bool,
+    /// Nothing leaves yet: the process before has older batches.
+    held: bool,
     /// No worker is left to push: streams end when the rest is settled.
     closed: bool,
     /// Nothing is taken or leased any more.
@@ -89,11 +97,11 @@ struct State {
 impl Queue {
     /// An empty queue.
     pub fn new(limits: Buffer) -> Arc<Self> {
-        Self::over(limits, None)
+        Self::over(limits, Arc::default())
     }
 
     /// An empty queue that overflows into a spool, where there is one.
-    pub fn over(limits: Buffer, spool: Option<Arc<Spool>>) -> Arc<Self> {
+    pub fn over(limits: Buffer, spool: Arc<Place>) -> Arc<Self> {
         Arc::new(Self {
             state: Mutex::default(),
             room: Condvar::new(),
@@ -103,6 +111,24 @@ impl Queue {
             spool,
             abandoned: AtomicBool::new(false),
         })
+    }
+
+    /// Keeps the order of each worker's batches from now on: one of them in flight at a time.
+    pub fn keep_order(&self) {
+        let mut state = self.lock();
+        state.lanes = Some(Lanes::default());
+        state.spilled = self.spool().is_some_and(|spool| spool.level().events > 0);
+    }
+
+    /// Lets nothing out until [`Self::let_go`].
+    pub fn hold(&self) {
+        self.lock().held = true;
+    }
+
+    /// Lets batches out.
+    pub fn let_go(&self) {
+        self.lock().held = false;
+        self.ready.notify_one();
     }
 
     /// Adds a batch at the end; with `block`, waits for room. An empty queue takes a batch of any size.
@@ -128,24 +154,33 @@ impl Queue {
         loop {
             if state.abandoned {
                 drop(state);
-                return if self.spool.is_some() {
+                return if self.spool().is_some() {
                     self.append(batch)
                 } else {
                     Err(Refused::Abandoned(batch))
                 };
             }
-            if state.waiting.is_empty()
-                || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes
-            {
+            let fits = state.waiting.is_empty()
+                || state.levels.waiting.bytes + batch.weight + OVERHEAD <= self.limits.max_bytes;
+            if fits && !state.must_spill() {
                 break;
             }
             match when_full {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
-                WhenFull::Overflow => {
+                WhenFull::Overflow if self.spool().is_some() => {
+                    let keeps_order = state.lanes.is_some();
                     drop(state); // a disk takes its time
-                    return self.append(batch);
+                    let appended = self.append(batch);
+                    if keeps_order {
+                        // Only now: it may have been found empty meanwhile.
+                        self.lock().spilled = true;
+                    }
+                    return appended;
                 }
-                WhenFull::Block => state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner),
+                // With `overflow`: until the process before lets go of the disk.
+                WhenFull::Block | WhenFull::Overflow => {
+                    state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
+                }
             }
         }
         state.levels.waiting.add(&batch);
@@ -156,7 +191,7 @@ impl Queue {
     }
 
     fn append(&self, batch: Batch) -> Result<(), Refused> {
-        let Some(spool) = &self.spool else { return Err(Refused::Full(batch)) };
+        let Some(spool) = self.spool() else { return Err(Refused::Full(batch)) };
         spool.append(&batch).map_err(|refused| match refused {
             spool::Refused::Full => Refused::SpoolFull(batch),
             spool::Refused::Failed(error) => {
@@ -172,7 +207,7 @@ impl Queue {
     /// abandoned. A thread's whole life.
     pub fn refill(&self) {
         const LOOK: Duration = Duration::from_millis(50); // what came to disk gives no sign
-        let Some(spool) = &self.spool else { return };
+        let Some(spool) = self.spool() else { return };
         loop {
             let mut state = self.lock();
             while !state.closed && !state.abandoned && state.levels.waiting.bytes > self.limits.max_bytes / 2
@@ -184,6 +219,11 @@ impl Queue {
             }
             drop(state);
             let Some(batch) = spool.take() else {
+                let mut state = self.lock();
+                // Those that came from there have to be settled first.
+                let all_back = state.waiting.is_empty() && state.levels.in_flight.events == 0;
+                state.spilled &= !(all_back && spool.level().events == 0);
+                drop(state);
                 std::thread::sleep(LOOK);
                 continue;
             };
@@ -207,7 +247,7 @@ impl Queue {
                 if state.is_finished() {
                     return None;
                 }
-                if let Some(batch) = state.take_first() {
+                if let Some(batch) = state.first().and_then(|at| state.take(at)) {
                     let more = !state.waiting.is_empty();
                     drop(state);
                     self.room.notify_all();
@@ -224,8 +264,8 @@ impl Queue {
     /// Takes the first batch if there is one and it is as `wanted`.
     pub fn lease_if(self: &Arc<Self>, wanted: impl FnOnce(&Batch) -> bool) -> Option<Lease> {
         let mut state = self.lock();
-        let first = state.waiting.front().filter(|_| !state.abandoned)?;
-        let batch = if wanted(first) { state.take_first()? } else { return None };
+        let at = state.first().filter(|_| !state.abandoned)?;
+        let batch = if wanted(&state.waiting[at]) { state.take(at)? } else { return None };
         drop(state);
         self.room.notify_all();
         Some(Lease::new(Arc::clone(self), batch))
@@ -272,7 +312,14 @@ impl Queue {
 
     /// What waits on disk, where there is a spool.
     pub fn spool(&self) -> Option<&Arc<Spool>> {
-        self.spool.as_ref()
+        self.spool.get()
+    }
+
+    /// Overflows into this spool from now on.
+    pub fn fill_spool(&self, spool: Arc<Spool>) {
+        self.lock().spilled |= spool.level().events > 0;
+        self.spool.fill(spool);
+        self.room.notify_all();
     }
 
     /// What waits and what is in flight.
@@ -283,17 +330,24 @@ impl Queue {
     fn settle(&self, batch: &Batch, front: impl IntoIterator<Item = Batch>, back: Option<Batch>) {
         let mut state = self.lock();
         state.levels.in_flight.remove(batch);
-        let mut is_final = back.is_none();
-        for batch in front {
+        // Where order is kept, nothing gives way.
+        let (ahead, behind) = if let Some(lanes) = &mut state.lanes {
+            lanes.free(batch);
+            (back, None)
+        } else {
+            (None, back)
+        };
+        let mut is_final = ahead.is_none() && behind.is_none();
+        for batch in front.into_iter().chain(ahead) {
             is_final = false;
             state.levels.waiting.add(&batch);
             state.waiting.push_front(batch);
         }
-        if let Some(batch) = back {
+        if let Some(batch) = behind {
             state.levels.waiting.add(&batch);
             state.waiting.push_back(batch);
         }
-        if let (true, Some(spool), Some(ticket)) = (is_final, &self.spool, batch.ticket) {
+        if let (true, Some(spool), Some(ticket)) = (is_final, self.spool(), batch.ticket) {
             spool.settle(ticket, batch.events);
         }
         let (some, finished) = (!state.waiting.is_empty(), state.is_finished());
@@ -317,11 +371,28 @@ impl Queue {
 }
 
 impl State {
-    fn take_first(&mut self) -> Option<Batch> {
-        let batch = self.waiting.pop_front()?;
+    /// The place of the batch that goes next.
+    fn first(&self) -> Option<usize> {
+        match &self.lanes {
+            _ if self.held => None,
+            Some(lanes) => lanes.next(&self.waiting),
+            None => (!self.waiting.is_empty()).then_some(0),
+        }
+    }
+
+    fn take(&mut self, at: usize) -> Option<Batch> {
+        let batch = self.waiting.remove(at)?;
+        if let Some(lanes) = &mut self.lanes {
+            lanes.take(&batch);
+        }
         self.levels.waiting.remove(&batch);
         self.levels.in_flight.add(&batch);
         Some(batch)
+    }
+
+    /// Whether a batch would overtake one on disk.
+    fn must_spill(&self) -> bool {
+        self.lanes.is_some() && self.spilled
     }
 
     fn is_finished(&self) -> bool {

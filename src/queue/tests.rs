@@ -8,8 +8,8 @@ use crate::datagram::Timestamp;
 fn batch(events: u64, weight: usize) -> Batch {
     let received = Timestamp { seconds: 0, nanos: 0 };
     let body = vec![events as u8; weight].into();
-    let (closed, ticket, trouble) = (Closed::Age, None, None);
-    Batch { body, events, weight, received, closed, ticket, trouble }
+    let (closed, ticket, lane, trouble) = (Closed::Age, None, None, None);
+    Batch { body, events, weight, received, closed, ticket, lane, trouble }
 }
 
 fn queue(max_bytes: usize, when_full: WhenFull) -> Arc<Queue> {
@@ -144,4 +144,32 @@ async fn those_who_wait_for_the_end_take_no_wake_up_from_a_stream() {
     assert_eq!(leased.expect("the stream was woken").unwrap(), Some(1));
     queue.close();
     ending.await.unwrap();
+}
+
+#[tokio::test]
+async fn in_order_a_lane_has_one_batch_in_flight_and_a_failed_one_goes_again_first() {
+    let queue = queue(1_000_000, WhenFull::Block);
+    queue.keep_order();
+    for (events, lane) in [(1, 0), (2, 0), (3, 1), (4, 0)] {
+        queue.push(Batch { lane: Some(lane), ..batch(events, 10) }).unwrap();
+    }
+    let first = queue.lease().await.unwrap();
+    let other_lane = queue.lease().await.unwrap();
+    assert_eq!((first.batch().events, other_lane.batch().events), (1, 3));
+    let nothing = tokio::time::timeout(Duration::from_millis(50), queue.lease()).await;
+    assert!(nothing.is_err(), "both lanes are busy");
+    first.give_way(); // which would put others before it
+    let mut order = Vec::new();
+    for _ in 0..3 {
+        let lease = queue.lease().await.unwrap();
+        order.push(lease.batch().events);
+        lease.settle();
+    }
+    assert_eq!(order, [1, 2, 4]);
+    other_lane.settle();
+    queue.hold();
+    queue.push(batch(5, 10)).unwrap();
+    assert!(tokio::time::timeout(Duration::from_millis(50), queue.lease()).await.is_err(), "held");
+    queue.let_go();
+    assert_eq!(queue.lease().await.unwrap().batch().events, 5);
 }

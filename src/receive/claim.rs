@@ -11,7 +11,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 /// namespace as the UDP port does, needs no writable directory, and is gone with the process.
 #[derive(Debug)]
 pub struct Claim {
-    _lock: UnixListener,
+    lock: UnixListener,
 }
 
 impl Claim {
@@ -20,13 +20,31 @@ impl Claim {
         format!("sluicegate/udp/{address}")
     }
 
+    /// A claim that the process before has made, and still holds.
+    pub(super) fn continued(lock: UnixListener) -> Self {
+        Self { lock }
+    }
+
+    /// The lock, for a successor: the address stays claimed for as long as one of both has it.
+    pub(super) fn shared(&self) -> io::Result<UnixListener> {
+        self.lock.try_clone()
+    }
+
+    /// Claims `address` for sockets that are there already: only another sluicegate is looked for.
+    ///
+    /// # Errors
+    /// `AddrInUse` when another sluicegate has claimed it.
+    pub(super) fn lock(address: SocketAddr) -> io::Result<Self> {
+        let name = UnixAddr::from_abstract_name(Self::name(address))?;
+        Ok(Self { lock: UnixListener::bind_addr(&name)? })
+    }
+
     /// Claims `address`, and makes sure that nobody else listens there, with or without `SO_REUSEPORT`.
     ///
     /// # Errors
     /// `AddrInUse` when another socket has the address; else what binding it would say.
     pub fn take(address: SocketAddr, dual_stack: bool) -> io::Result<Self> {
-        let name = UnixAddr::from_abstract_name(Self::name(address))?;
-        let lock = UnixListener::bind_addr(&name)?;
+        let claim = Self::lock(address)?;
         // Two starting at once are kept apart by the lock. Everybody else is found by asking for the address
         // without SO_REUSEPORT, which no group lets anyone have.
         let probe = Socket::new(Domain::for_address(address), Type::DGRAM, Some(Protocol::UDP))?;
@@ -34,7 +52,7 @@ impl Claim {
             probe.set_only_v6(!dual_stack)?;
         }
         probe.bind(&address.into())?;
-        Ok(Self { _lock: lock })
+        Ok(claim)
     }
 }
 

@@ -2,13 +2,13 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::os::fd::AsFd;
+use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{info, warn};
 
-use super::{Claim, steering};
+use super::{Claim, Inherited, Member, steering};
 use crate::config::{Listener, Steering};
 use crate::socket::options::{self, GrantedBuffer, SocketMemory};
 
@@ -18,14 +18,14 @@ pub struct Group {
     /// What it was made from.
     pub listener: Listener,
     /// The sockets, one for each worker.
-    pub sockets: Vec<Arc<Socket>>,
+    pub sockets: Vec<Arc<Member>>,
     /// The steering in force: `flow` where the kernel refused the program.
     pub steering: Steering,
     /// The buffer of each socket.
     pub buffer: GrantedBuffer,
     /// False where datagrams carry no kernel receive time and the clock is read once a call instead.
     pub kernel_timestamps: bool,
-    _claim: Claim,
+    claim: Claim,
 }
 
 /// Why a listener could not be opened, and what to do about it.
@@ -67,29 +67,88 @@ impl Group {
     /// # Errors
     /// When the address cannot be had. What is merely nice to have degrades, says so, and shows in `self`.
     pub fn open(listener: &Listener, dual_stack: bool) -> Result<Self, BindError> {
+        let claim = Claim::take(listener.address, dual_stack)
+            .map_err(|source| BindError::new(listener.address, source))?;
+        Self::around(listener, dual_stack, claim, Vec::new())
+    }
+
+    /// Goes on with sockets that are open already, and binds what is missing. There are never fewer than were there before:
+    /// a socket that is closed loses what it holds.
+    ///
+    /// # Errors
+    /// As [`Self::open`].
+    pub fn go_on(listener: &Listener, dual_stack: bool, inherited: Inherited) -> Result<Self, BindError> {
         let failed = |source| BindError::new(listener.address, source);
-        let claim = Claim::take(listener.address, dual_stack).map_err(failed)?;
+        let claim = match inherited.claim {
+            Some(lock) => Claim::continued(lock),
+            None => Claim::lock(listener.address).map_err(failed)?,
+        };
+        let kept = inherited.kept;
+        let sockets = inherited.sockets.into_iter().map(|socket| Member::inherited(socket, kept)).collect();
+        Self::around(listener, dual_stack, claim, sockets)
+    }
+
+    fn around(
+        listener: &Listener,
+        dual_stack: bool,
+        claim: Claim,
+        mut members: Vec<Member>,
+    ) -> Result<Self, BindError> {
+        let failed = |source| BindError::new(listener.address, source);
+        let mut listener = listener.clone();
+        listener.workers = workers(&listener, &members);
+        let is_new = members.is_empty();
         let share = listener.receive_buffer_bytes / listener.workers;
-        let mut sockets = Vec::with_capacity(listener.workers);
         let mut buffer = GrantedBuffer { asked: share, granted: usize::MAX };
         let mut stamped = Ok(());
-        for _ in 0..listener.workers {
+        let mut prepare = |socket: &Socket| -> io::Result<()> {
+            let granted = options::request_receive_buffer(socket.as_fd(), share)?;
+            buffer.granted = buffer.granted.min(granted.granted);
+            stamped = std::mem::replace(&mut stamped, Ok(())).and(options::enable_timestamps(socket.as_fd()));
+            Ok(())
+        };
+        for member in &members {
+            prepare(member.socket()).map_err(failed)?;
+            options::accept_new_datagrams(member.as_fd());
+        }
+        while members.len() < listener.workers {
             let socket = open_socket(listener.address, dual_stack).map_err(failed)?;
             // Before bind, or the first burst meets the small default buffer.
-            let granted = options::request_receive_buffer(socket.as_fd(), share).map_err(failed)?;
-            buffer.granted = buffer.granted.min(granted.granted);
-            stamped = stamped.and(options::enable_timestamps(socket.as_fd()));
+            prepare(&socket).map_err(failed)?;
             socket.bind(&listener.address.into()).map_err(failed)?;
-            sockets.push(Arc::new(socket));
+            members.push(Member::new(socket));
         }
-        let steering = steer(listener, &sockets[0]);
+        let steering = steer(&listener, &members[0], is_new);
         if let Err(error) = &stamped {
             warn!(%error, "no kernel receive times: events carry the time at which they were read");
         }
-        report(listener, steering, buffer);
-        let listener = listener.clone();
+        report(&listener, steering, buffer);
+        let sockets = members.into_iter().map(Arc::new).collect();
         let kernel_timestamps = stamped.is_ok();
-        Ok(Self { listener, sockets, steering, buffer, kernel_timestamps, _claim: claim })
+        Ok(Self { listener, sockets, steering, buffer, kernel_timestamps, claim })
+    }
+
+    /// Copies of the sockets' descriptors and of the lock for a successor, which may come to read them or not.
+    ///
+    /// # Errors
+    /// When there are no more descriptors.
+    pub fn offer(&self) -> io::Result<(Vec<OwnedFd>, OwnedFd)> {
+        let copies = self.sockets.iter().map(|member| member.as_fd().try_clone_to_owned());
+        let copies = copies.collect::<io::Result<_>>()?;
+        let lock = self.claim.shared()?.into();
+        self.sockets.iter().for_each(|member| member.offer());
+        Ok((copies, lock))
+    }
+
+    /// No successor has them any more: steered as before.
+    pub fn take_back(&self) {
+        self.sockets.iter().for_each(|member| member.take_back());
+        steer(&self.listener, &self.sockets[0], false);
+    }
+
+    /// A successor reads them: this process does not, and counts no drop of the kernel's any more.
+    pub fn give(&self) {
+        self.sockets.iter().for_each(|member| member.give());
     }
 
     /// Each socket's queue and drops, now. A socket that does not tell counts as empty.
@@ -99,7 +158,7 @@ impl Group {
 
     /// Has the kernel refuse, and count, what arrives from now on, so that draining ends.
     pub fn refuse_new_datagrams(&self) {
-        for socket in &self.sockets {
+        for socket in self.sockets.iter().filter(|member| !member.lives_on()) {
             if let Err(error) = options::refuse_new_datagrams(socket.as_fd()) {
                 warn!(%error, "cannot turn new datagrams away while draining: what arrives after is lost uncounted");
                 return;
@@ -119,8 +178,32 @@ pub(super) fn open_socket(address: SocketAddr, dual_stack: bool) -> io::Result<S
     Ok(socket)
 }
 
-fn steer(listener: &Listener, first: &Socket) -> Steering {
+/// As many as are wanted, or as there are: more cannot join where the first was opened without `SO_REUSEPORT`.
+fn workers(listener: &Listener, members: &[Member]) -> usize {
+    let (wanted, there) = (listener.workers, members.len());
+    let alone = members.iter().any(|member| !member.socket().reuse_port().unwrap_or_default());
+    if there > wanted {
+        warn!(
+            address = %listener.address, wanted, workers = there,
+            "as many workers as sockets were handed over: one that is closed would lose what it holds. Fewer need a stop and a start"
+        );
+    } else if alone && there < wanted {
+        warn!(
+            address = %listener.address, wanted, workers = there,
+            "no socket can join those that were handed over: give the socket unit ReusePort=yes"
+        );
+        return there;
+    }
+    wanted.max(there)
+}
+
+/// Attaches the program; where there is to be none, a group that is not new may have one.
+fn steer(listener: &Listener, first: &Member, is_new: bool) -> Steering {
     let Some(program) = steering::program(listener.steering, listener.workers) else {
+        let left = if is_new { Ok(()) } else { options::detach_steering(first.as_fd()) };
+        if let Err(error) = left {
+            warn!(%error, "the steering of the process before stays in force");
+        }
         return listener.steering;
     };
     match options::attach_steering(first.as_fd(), &program) {

@@ -2,11 +2,16 @@
 //!
 //! In: a [`Listener`](crate::config::Listener). Out: batches, pushed to the [`Queue`](crate::queue::Queue).
 //! What can be lost: what the kernel drops when a socket's buffer is full (counted there, read with
-//! [`Group::memory`]), and, by choice, what is longer than `max_length` or meets a full queue.
+//! [`Group::memory`]), and, by choice, what is longer than `max_length`, meets a full queue, or comes from somebody who may
+//! not send, or not so much.
 
 mod claim;
 mod discard;
+mod gate;
 mod group;
+mod inherited;
+mod limit;
+mod member;
 mod pace;
 mod steering;
 mod stop;
@@ -15,7 +20,11 @@ mod worker;
 
 pub use claim::Claim;
 pub use discard::Discard;
+pub use gate::{Gate, Rules};
 pub use group::{BindError, Group};
+pub use inherited::{Inherited, address_of};
+pub use limit::Limiter;
+pub use member::Member;
 pub use pace::{Pace, Step};
 pub use steering::program;
 pub use stop::Stop;

@@ -7,13 +7,13 @@ use std::sync::Arc;
 use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
-use socket2::Socket;
 use tracing::{error, warn};
 
-use super::{DEPTH, Pace, Step, Stop};
+use super::{DEPTH, Gate, Member, Pace, Step, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
+use crate::encode::Sequence;
 use crate::live::Live;
 use crate::parse::{EventMaker, EventSink, Made, Options, ParseError};
 use crate::queue::{Queue, Refused};
@@ -29,14 +29,16 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// More reads than the largest receive buffer can need.
 const MAX_DRAIN_READS: usize = 100_000;
 
-/// Reads one socket until it is told to stop; then drains it, flushes and ends.
+/// Reads one socket until it is told to stop; then drains it, unless it lives on, flushes and ends.
 pub struct Worker {
-    socket: Arc<Socket>,
+    socket: Arc<Member>,
     slots: Slots,
     parse: Arc<Live<Options>>,
     /// The generation of `parse` that the maker is of.
     generation: u64,
     maker: EventMaker,
+    sequence: Sequence,
+    gate: Gate,
     batch: OpenBatch,
     pace: Pace,
     queue: Arc<Queue>,
@@ -50,9 +52,9 @@ pub struct Worker {
 impl Worker {
     /// A worker for one socket, granted `buffer` bytes, with slots for datagrams of up to `max_length` bytes.
     pub fn new(
-        socket: Arc<Socket>,
+        socket: Arc<Member>,
         (max_length, buffer): (usize, usize),
-        parse: Arc<Live<Options>>,
+        (parse, sequence, gate): (Arc<Live<Options>>, Sequence, Gate),
         batch: OpenBatch,
         queue: Arc<Queue>,
         stop: Arc<Stop>,
@@ -60,13 +62,15 @@ impl Worker {
     ) -> Self {
         let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
         let (generation, options) = parse.get();
-        let maker = EventMaker::new(&options);
+        let maker = EventMaker::new(&options).numbered(sequence);
         Self {
             socket,
             slots,
             parse,
             generation,
             maker,
+            sequence,
+            gate,
             batch,
             pace,
             queue,
@@ -92,7 +96,12 @@ impl Worker {
     }
 
     fn serve(&mut self) {
-        while !self.stop.is_given() {
+        loop {
+            self.socket.begin_read();
+            if self.stop.is_given() {
+                self.socket.end_read();
+                break;
+            }
             let read = self.read();
             let now = Instant::now();
             if self.batch.deadline().is_some_and(|deadline| deadline <= now) {
@@ -101,7 +110,11 @@ impl Worker {
             let step = self.pace.after(read);
             self.rest(step, now);
         }
-        self.drain();
+        // What waits in a socket that lives on is for whoever reads it next.
+        if !self.socket.lives_on() {
+            self.drain();
+        }
+        self.flush(Closed::Stop);
     }
 
     /// Reads what the socket still holds. It ends even if the kernel could not be told to refuse new datagrams.
@@ -114,12 +127,13 @@ impl Worker {
                 }
             }
         }
-        self.flush(Closed::Stop);
     }
 
     /// One call: how many datagrams it brought.
     fn read(&mut self) -> usize {
-        match self.slots.receive(self.socket.as_fd()) {
+        let received = self.slots.receive(self.socket.as_fd());
+        self.socket.end_read();
+        match received {
             Ok(0) => 0,
             Ok(datagrams) => {
                 self.take();
@@ -137,11 +151,13 @@ impl Worker {
         let clock = Timestamp::now();
         if self.parse.generation() != self.generation {
             let (generation, options) = self.parse.get();
-            (self.generation, self.maker) = (generation, EventMaker::new(&options));
+            let maker = EventMaker::new(&options).numbered(self.sequence);
+            (self.generation, self.maker) = (generation, maker);
         }
+        self.gate.follow();
         let tracks_senders = self.books.senders.is_on();
         self.count.reads += 1;
-        let (maker, slots) = (&mut self.maker, &self.slots);
+        let (maker, gate, slots) = (&mut self.maker, &mut self.gate, &self.slots);
         let mut filler = Filler {
             batch: &mut self.batch,
             queue: &self.queue,
@@ -151,7 +167,9 @@ impl Worker {
             received: clock,
             added: 0,
         };
-        for datagram in slots.datagrams() {
+        for (at, datagram) in slots.datagrams().enumerate() {
+            let received = datagram.received.unwrap_or(clock);
+            let refused = gate.refuses(datagram.peer.ip(), received, || slots.run_from(at));
             if datagram.payload.is_empty() {
                 filler.count.empty += 1;
                 continue;
@@ -161,15 +179,15 @@ impl Worker {
             if tracks_senders {
                 note_sender(&mut self.runs, &datagram);
             }
-            if datagram.truncated {
-                filler.count.shed(Shed::TooLong, 1);
+            if let Some(why) = refused.or(datagram.truncated.then_some(Shed::TooLong)) {
+                filler.count.shed(why, 1);
                 continue;
             }
             if maker.is_slow() && !filler.is_in_time() {
                 filler.count.shed(Shed::Shutdown, 1);
                 continue;
             }
-            let received = datagram.received.unwrap_or(clock);
+            maker.next(received, filler.count.received);
             (filler.received, filler.added) = (received, 0);
             let made = make(maker, &datagram, received, &mut filler);
             filler.count.note(&made, filler.added);

@@ -5,5 +5,6 @@
 #![allow(unsafe_code)]
 
 pub mod options;
+pub mod passed;
 pub mod slots;
 pub mod transmit;

@@ -77,6 +77,23 @@ pub fn refuse_new_datagrams(fd: BorrowedFd<'_>) -> io::Result<()> {
     set_program(fd, libc::SO_ATTACH_FILTER, &[keep_no_byte])
 }
 
+/// Takes every datagram again, after [`refuse_new_datagrams`].
+pub fn accept_new_datagrams(fd: BorrowedFd<'_>) {
+    // ENOENT where there was no filter: as it should be.
+    set(fd, libc::SOL_SOCKET, libc::SO_DETACH_FILTER, &0).ok();
+}
+
+/// Leaves the steering of the socket's whole group to the kernel's hash again.
+///
+/// # Errors
+/// The kernel's: `ENOPROTOOPT` before Linux 5.3. None where there is no program.
+pub fn detach_steering(fd: BorrowedFd<'_>) -> io::Result<()> {
+    match set(fd, libc::SOL_SOCKET, libc::SO_DETACH_REUSEPORT_BPF, &0) {
+        Err(error) if error.raw_os_error() == Some(libc::ENOENT) => Ok(()),
+        done => done,
+    }
+}
+
 /// Reads the socket's memory and loss counters; right at once, and free for the receive path.
 ///
 /// # Errors

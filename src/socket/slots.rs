@@ -113,6 +113,12 @@ impl Slots {
         (0..self.filled).map(|i| self.datagram(i))
     }
 
+    /// How many datagrams from number `first` on have the same sender, ports aside.
+    pub fn run_from(&self, first: usize) -> usize {
+        let sender = self.datagram(first).peer.ip();
+        (first..self.filled).take_while(|at| self.datagram(*at).peer.ip() == sender).count()
+    }
+
     fn datagram(&self, i: usize) -> Datagram<'_> {
         let header = &self.headers[i];
         let length = (header.msg_len as usize).min(self.slot_length);

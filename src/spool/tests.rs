@@ -13,6 +13,7 @@ fn batch(number: u64, size: usize) -> Batch {
         closed: Closed::Bytes,
         ticket: None,
         trouble: None,
+        lane: None,
     }
 }
 
@@ -38,7 +39,7 @@ fn three_records() -> (tempfile::TempDir, PathBuf, Vec<u8>) {
     let spool = open(directory.path());
     (0..3).for_each(|number| spool.append(&batch(number, 50)).unwrap());
     drop(spool);
-    let file = directory.path().join(format!("{:020}.spool", 0));
+    let file = directory.path().join(format!("{FIRST:020}.spool"));
     let whole = fs::read(&file).unwrap();
     (directory, file, whole)
 }

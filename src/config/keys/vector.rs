@@ -59,6 +59,14 @@ pub(super) const KEYS: &[Key] = &[
         show: |config, _| json!(config.vector.on_rejected),
     },
     Key {
+        path: "vector.ordered",
+        flag: "ordered",
+        kind: Kind::Switch,
+        help: "Keep each sender's order, with steering flow: one request in flight for each worker",
+        set: |draft, value| switch(value).map(|ordered| draft.config.vector.ordered = ordered),
+        show: |config, _| json!(config.vector.ordered),
+    },
+    Key {
         path: "vector.request.timeout_secs",
         flag: "request-timeout",
         kind: Kind::Time,

@@ -4,6 +4,7 @@ pub mod admin;
 pub mod chaos;
 pub mod documents;
 pub mod grpc;
+pub mod manager;
 pub mod manifests;
 pub mod namespaces;
 pub mod process;

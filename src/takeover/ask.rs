@@ -1,0 +1,210 @@
+//! The successor's side.
+
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixListener;
+use std::path::Path;
+use std::thread;
+use std::time::Duration;
+
+use rustix::process::{Pid, test_kill_process};
+use socket2::{Domain, SockAddr, Socket, Type};
+use tracing::{info, warn};
+
+use super::message::{self, GroupOffer, Message};
+use super::{VERSION, peer};
+use crate::config::Config;
+use crate::receive::Inherited;
+
+/// How long the running process may take for an answer.
+const PATIENCE: Duration = Duration::from_secs(10);
+
+/// Why nothing was taken over; the running process goes on as if nothing had been asked.
+#[derive(Debug, thiserror::Error)]
+pub enum AskError {
+    /// The running process says no.
+    #[error("the running sluicegate refuses: {0}")]
+    Refused(String),
+    /// The conversation failed.
+    #[error("cannot take over from the sluicegate at {path}: {error}")]
+    Failed {
+        /// Where it was asked.
+        path: String,
+        /// What went wrong.
+        error: io::Error,
+    },
+}
+
+/// What was taken over.
+#[derive(Debug)]
+pub struct Taken {
+    connection: Socket,
+    groups: Vec<GroupOffer>,
+    wanted: Vec<usize>,
+    inherited: Vec<Inherited>,
+    admin: Option<(SocketAddr, TcpListener)>,
+}
+
+/// Asks the process that listens at `path` for the sockets of these listeners. None when nobody listens there, or nobody does any
+/// more: then there is nothing to take over, and this is a start like any other.
+///
+/// # Errors
+/// When it refuses, or is no sluicegate that speaks this version, or another user's.
+pub fn ask(path: &Path, config: &Config) -> Result<Option<Taken>, AskError> {
+    let failed = |error| AskError::Failed { path: path.display().to_string(), error };
+    let Some(connection) = connect(path).map_err(failed)? else {
+        warn!(path = %path.display(), "nobody to take over from; starting anew");
+        return Ok(None);
+    };
+    let pid = peer(&connection).map_err(failed)?;
+    match talk(connection, pid, config) {
+        Err(AskError::Failed { error, .. }) if is_gone(&error) => {
+            warn!(pid, "the process to take over from ended in the middle; starting anew");
+            wait_for_end(pid);
+            Ok(None)
+        }
+        Err(AskError::Failed { error, .. }) => Err(failed(error)),
+        done => done.map(Some),
+    }
+}
+
+fn talk(connection: Socket, pid: u32, config: &Config) -> Result<Taken, AskError> {
+    let failed = |error| AskError::Failed { path: String::new(), error };
+    let listeners: Vec<_> = config.listeners.iter().map(|listener| listener.address).collect();
+    let hello = Message::Hello {
+        version: VERSION,
+        program: env!("CARGO_PKG_VERSION").to_owned(),
+        listeners: listeners.clone(),
+    };
+    message::send(&connection, &hello, &[]).map_err(failed)?;
+    let (groups, admin) = match message::receive(&connection).map_err(failed)?.0 {
+        Message::Offer { version: VERSION, program, groups, admin } => {
+            info!(pid, program, "taking over");
+            (groups, admin)
+        }
+        Message::Refused { why } => return Err(AskError::Refused(why)),
+        other => return Err(failed(unexpected(&other))),
+    };
+    let expected = groups.iter().map(|group| group.sockets + 1).sum::<usize>() + usize::from(admin.is_some());
+    let mut fds = Vec::new();
+    while fds.len() < expected {
+        match message::receive(&connection).map_err(failed)? {
+            (Message::Part { fds: count }, part) if part.len() == count && count > 0 => fds.extend(part),
+            (other, _) => return Err(failed(unexpected(&other))),
+        }
+    }
+    unpack(connection, groups, admin, fds, &listeners).map_err(failed)
+}
+
+fn is_gone(error: &io::Error) -> bool {
+    use io::ErrorKind::{BrokenPipe, ConnectionReset, UnexpectedEof};
+    matches!(error.kind(), BrokenPipe | ConnectionReset | UnexpectedEof)
+}
+
+/// Its connection may be closed before its other sockets are.
+fn wait_for_end(pid: u32) {
+    const LOOK: Duration = Duration::from_millis(10);
+    let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
+    for _ in 0..100 {
+        if pid.is_none_or(|pid| test_kill_process(pid).is_err()) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+fn connect(path: &Path) -> io::Result<Option<Socket>> {
+    let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
+    message::be_patient(&socket, PATIENCE)?;
+    match socket.connect(&SockAddr::unix(path)?) {
+        Ok(()) => Ok(Some(socket)),
+        Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
+            Ok(None)
+        }
+        Err(error) => Err(error),
+    }
+}
+
+fn unexpected(message: &Message) -> io::Error {
+    let said = serde_json::to_string(message).unwrap_or_default();
+    io::Error::new(io::ErrorKind::InvalidData, format!("it said {said:.200}, which was not expected"))
+}
+
+fn unpack(
+    connection: Socket,
+    groups: Vec<GroupOffer>,
+    admin: Option<SocketAddr>,
+    fds: Vec<OwnedFd>,
+    listeners: &[SocketAddr],
+) -> io::Result<Taken> {
+    let mut fds = fds.into_iter();
+    let (mut inherited, mut wanted) = (Vec::new(), Vec::new());
+    for (number, group) in groups.iter().enumerate() {
+        let sockets = fds.by_ref().take(group.sockets).map(Socket::from).collect();
+        let claim = fds.next().map(UnixListener::from);
+        if !listeners.contains(&group.address) {
+            warn!(address = %group.address, "not in this configuration: its sockets end with the process before");
+            continue;
+        }
+        wanted.push(number);
+        inherited.push(Inherited { address: group.address, sockets, claim, kept: false });
+    }
+    for taken in &inherited {
+        taken.check()?;
+    }
+    let admin = admin.zip(fds.next().map(TcpListener::from));
+    Ok(Taken { connection, groups, wanted, inherited, admin })
+}
+
+impl Taken {
+    /// The groups.
+    pub fn take_groups(&mut self) -> Vec<Inherited> {
+        std::mem::take(&mut self.inherited)
+    }
+
+    /// The admin port, if it is the one at this address.
+    pub fn take_admin(&mut self, address: SocketAddr) -> Option<TcpListener> {
+        self.admin.take().filter(|(theirs, _)| *theirs == address).map(|(_, listener)| listener)
+    }
+
+    /// Says that this process reads, and waits until the other one does not any more.
+    pub fn reading(self) -> Released {
+        let Self { connection, groups, wanted, .. } = self;
+        let told = message::send(&connection, &Message::Reading { groups: wanted }, &[])
+            .and_then(|()| message::receive(&connection));
+        let drops = match told {
+            Ok((Message::Released { drops }, _)) => {
+                info!("taken over: the process before finishes what it has");
+                groups.iter().map(|group| group.address).zip(drops).collect()
+            }
+            // It is gone, or stuck: either way the sockets are here.
+            Ok((other, _)) => {
+                warn!(error = %unexpected(&other), "taken over");
+                Vec::new()
+            }
+            Err(error) => {
+                warn!(%error, "taken over from a process that did not say that it has let go");
+                Vec::new()
+            }
+        };
+        Released { connection, drops }
+    }
+}
+
+/// The process before, which reads no more.
+#[derive(Debug)]
+pub struct Released {
+    connection: Socket,
+    /// The kernel's drop counters as it saw them last, by address, where it lived to tell.
+    pub drops: Vec<(SocketAddr, Vec<u32>)>,
+}
+
+impl Released {
+    /// Waits until it has ended.
+    pub fn wait_for_end(self) {
+        self.connection.set_read_timeout(None).ok();
+        // It says nothing more: whatever ends this, there is nobody to wait for.
+        while matches!(message::receive_raw(&self.connection), Ok(Some(_))) {}
+    }
+}
