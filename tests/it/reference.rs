@@ -42,7 +42,8 @@ fn configuration_tables() -> String {
             Kind::Choice(words) => format!("{} ({})", key.help, words.map_to_code()),
             _ => key.help.to_owned(),
         };
-        let live = ["parse.", "vector.", "log."].iter().any(|section| key.path.starts_with(section));
+        let live = ["parse.", "rate_limit.", "vector.", "log.", "listeners[].permit_origin"];
+        let live = live.iter().any(|section| key.path.starts_with(section));
         let reload = if live { "reload" } else { "" };
         out.push_str(&format!(
             "| `{leaf}` | `--{}`, `{variable}` | {default} | {help} | {reload} |\n",

@@ -23,8 +23,9 @@ fn values(key: &str) -> Vec<String> {
     found.map(str::to_owned).collect()
 }
 
-/// The unit, with this build's binary in the place of the installed one.
+/// The unit, with this build's binary in the place of the installed one, and its socket unit beside it.
 fn unit(files: &Files) -> PathBuf {
+    files.put("sluicegate.socket", &file("systemd/sluicegate.socket"));
     let text = file("systemd/sluicegate.service").replace("/usr/bin/sluicegate", binary().to_str().unwrap());
     files.put("sluicegate.service", &text)
 }
@@ -53,6 +54,14 @@ fn the_packaged_configuration_is_taken_and_kept_where_the_unit_allows() {
     let shown = Process::start(&["config", "--config", &path]).end();
     assert!(shown.status.success(), "{}", shown.stderr);
     let config: toml::Table = shown.stdout.parse().unwrap();
+    // systemd holds a socket for each worker, so that a restart keeps them all.
+    let listener = &config["listeners"][0];
+    let sockets = file("systemd/sluicegate.socket");
+    let bound: Vec<_> = sockets.lines().filter_map(|line| line.strip_prefix("ListenDatagram=")).collect();
+    assert_eq!(
+        bound,
+        vec![listener["address"].as_str().unwrap(); listener["workers"].as_integer().unwrap() as usize]
+    );
     let unit = file("systemd/sluicegate.service");
     let state = unit.lines().find_map(|line| line.strip_prefix("StateDirectory=")).unwrap();
     assert_eq!(config["data_dir"].as_str().unwrap(), format!("/var/lib/{state}"));
