@@ -162,6 +162,8 @@ struct Signals {
     terminate: tokio::signal::unix::Signal,
     interrupt: tokio::signal::unix::Signal,
     hangup: tokio::signal::unix::Signal,
+    /// Whether the process was told to stop.
+    stopped: bool,
 }
 
 impl Signals {
@@ -174,6 +176,7 @@ impl Signals {
             terminate: listen(SignalKind::terminate())?,
             interrupt: listen(SignalKind::interrupt())?,
             hangup: listen(SignalKind::hangup())?,
+            stopped: false,
         })
     }
 
@@ -195,11 +198,13 @@ impl Signals {
     }
 
     async fn next(&mut self) -> Ask {
-        tokio::select! {
+        let ask = tokio::select! {
             _ = self.terminate.recv() => Ask::Stop,
             _ = self.interrupt.recv() => Ask::Stop,
             _ = self.hangup.recv() => Ask::Reload,
-        }
+        };
+        self.stopped |= ask == Ask::Stop;
+        ask
     }
 }
 

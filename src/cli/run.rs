@@ -114,6 +114,7 @@ async fn run_until_signal(
     let printing = tokio::task::spawn_blocking(move || print_json(&report));
     let printed = tokio::time::timeout(PATIENCE, printing).await;
     match ending {
+        Ending::Succeeded(successor) if config.takeover_stay => stay(successor, signals).await,
         Ending::Broken(failure) => Err(Failure::failed(failure)),
         Ending::Asked | Ending::Succeeded(_) => printed.map_or_else(
             |_| Err(Failure::failed("nobody reads standard output")),
@@ -146,8 +147,9 @@ async fn finish(
         Ending::Succeeded(successor) => {
             succession.release(&pipeline, successor).await;
             // What can wait on disk is the successor's as soon as this ends; what cannot is worth waiting for: nothing
-            // is held up by it. A signal begins the usual deadline.
-            let timeout = if config.buffer.when_full == WhenFull::Overflow { timeout } else { Duration::MAX };
+            // is held up by it. Nor is a process that stays in a hurry. A signal begins the usual deadline.
+            let held_up = config.buffer.when_full == WhenFull::Overflow && !config.takeover_stay;
+            let timeout = if held_up { timeout } else { Duration::MAX };
             let hurry = async {
                 signals.stop().await;
                 tokio::time::timeout(config.shutdown_timeout, signals.stop_in_earnest()).await.ok();
@@ -157,6 +159,22 @@ async fn finish(
             report
         }
     }
+}
+
+/// Waits for the signal to stop, with nothing left to do. Where the successor ends first, this process ends too: whoever starts it again
+/// has it listen anew.
+async fn stay(successor: Successor, mut signals: Signals) -> Result<(), Failure> {
+    if signals.stopped {
+        return Ok(());
+    }
+    tracing::info!("all is settled; staying until told to stop, or the successor ends");
+    successor.finish();
+    let ended = tokio::task::spawn_blocking(move || successor.wait_for_end());
+    tokio::select! {
+        () = signals.stop() => {}
+        _ = ended => tracing::warn!("the successor has ended"),
+    }
+    Ok(())
 }
 
 /// What a reload has read, once it has; never, where none is under way.

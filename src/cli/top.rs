@@ -70,7 +70,7 @@ async fn watch(args: &Args) -> Result<(), Failure> {
     if !io::stdout().is_terminal() {
         return Err(Failure::usage("top needs a terminal; --once prints one frame where there is none"));
     }
-    let Signals { mut terminate, mut interrupt, mut hangup } = Signals::listen()?;
+    let Signals { mut terminate, mut interrupt, mut hangup, .. } = Signals::listen()?;
     let stop = async {
         tokio::select! {
             _ = terminate.recv() => {}

@@ -277,9 +277,17 @@ const PROCESS: &[Key] = &[
         path: "takeover.path",
         flag: "takeover-path",
         kind: Kind::Text("PATH"),
-        help: "Unix socket where the next process asks for the sockets (run --takeover PATH); empty for none",
+        help: "Where the next process asks for the sockets (run --takeover PATH): a Unix socket's path, or @NAME; empty for none",
         set: |draft, value| file(value).map(|path| draft.config.takeover_path = path),
         show: |config, _| shown_file(config.takeover_path.as_deref()),
+    },
+    Key {
+        path: "takeover.stay",
+        flag: "takeover-stay",
+        kind: Kind::Switch,
+        help: "When the sockets are taken over, wait for SIGTERM instead of ending: for a supervisor that would start it again",
+        set: |draft, value| switch(value).map(|stay| draft.config.takeover_stay = stay),
+        show: |config, _| json!(config.takeover_stay),
     },
     Key {
         path: "self_metrics",

@@ -65,6 +65,8 @@ pub struct Config {
     pub data_dir: PathBuf,
     /// Where a successor asks for the sockets; none where it cannot.
     pub takeover_path: Option<PathBuf>,
+    /// Whether the process stays when a successor has its sockets.
+    pub takeover_stay: bool,
     /// Whether the metrics go to Vector too, as events.
     pub self_metrics: bool,
 }
@@ -323,6 +325,7 @@ impl Default for Config {
             log: Log::default(),
             data_dir: PathBuf::from("/var/lib/sluicegate"),
             takeover_path: None,
+            takeover_stay: false,
             self_metrics: false,
         }
     }

@@ -127,6 +127,16 @@ fn set<T>(fd: BorrowedFd<'_>, level: c_int, name: c_int, value: &T) -> io::Resul
     if result == 0 { Ok(()) } else { Err(io::Error::last_os_error()) }
 }
 
+/// The process and the user at the other end of a Unix socket (unix(7), `SO_PEERCRED`). The process is 0 where this one's pid
+/// namespace does not have it.
+///
+/// # Errors
+/// The kernel's.
+pub fn peer_credentials(fd: BorrowedFd<'_>) -> io::Result<(u32, u32)> {
+    let [pid, user, _group] = get::<3>(fd, libc::SOL_SOCKET, libc::SO_PEERCRED)?;
+    Ok((pid, user))
+}
+
 fn get<const N: usize>(fd: BorrowedFd<'_>, level: c_int, name: c_int) -> io::Result<[u32; N]> {
     let mut words = [0u32; N];
     let mut length = size_of::<[u32; N]>() as socklen_t;

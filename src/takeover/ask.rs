@@ -9,10 +9,11 @@ use std::thread;
 use std::time::Duration;
 
 use rustix::process::{Pid, test_kill_process};
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::{Domain, Socket, Type};
 use tracing::{info, warn};
 
 use super::message::{self, GroupOffer, Message};
+use super::place::address;
 use super::{VERSION, peer};
 use crate::config::Config;
 use crate::receive::Inherited;
@@ -117,7 +118,7 @@ fn wait_for_end(pid: u32) {
 fn connect(path: &Path) -> io::Result<Option<Socket>> {
     let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
     message::be_patient(&socket, PATIENCE)?;
-    match socket.connect(&SockAddr::unix(path)?) {
+    match socket.connect(&address(path)?) {
         Ok(()) => Ok(Some(socket)),
         Err(error) if matches!(error.kind(), io::ErrorKind::NotFound | io::ErrorKind::ConnectionRefused) => {
             Ok(None)
@@ -192,7 +193,7 @@ impl Taken {
     }
 }
 
-/// The process before, which reads no more.
+/// The process before, which reads no more. It sees by this when its successor ends: keep it for as long as datagrams are read.
 #[derive(Debug)]
 pub struct Released {
     connection: Socket,
@@ -201,10 +202,8 @@ pub struct Released {
 }
 
 impl Released {
-    /// Waits until it has ended.
-    pub fn wait_for_end(self) {
-        self.connection.set_read_timeout(None).ok();
-        // It says nothing more: whatever ends this, there is nobody to wait for.
-        while matches!(message::receive_raw(&self.connection), Ok(Some(_))) {}
+    /// Waits until it has nothing left. A thread's work.
+    pub fn wait_for_end(&self) {
+        message::wait_for_end(&self.connection);
     }
 }

@@ -86,6 +86,13 @@ pub(super) fn receive(socket: &Socket) -> io::Result<(Message, Vec<OwnedFd>)> {
     Ok((serde_json::from_slice(&text)?, fds))
 }
 
+/// Waits until the other end is gone, or says that it has nothing left.
+pub(super) fn wait_for_end(socket: &Socket) {
+    socket.set_read_timeout(None).ok();
+    // It says nothing more: whatever ends this, there is nobody to wait for.
+    while matches!(receive_raw(socket), Ok(Some(_))) {}
+}
+
 /// Has reads and writes end after this time.
 pub(super) fn be_patient(socket: &Socket, time: Duration) -> io::Result<()> {
     socket.set_read_timeout(Some(time))?;

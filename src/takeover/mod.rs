@@ -18,28 +18,32 @@
 
 mod ask;
 mod message;
+mod place;
 mod serve;
 
 pub use ask::{AskError, Released, Taken, ask};
-pub use serve::{Event, Offer, OfferedGroup, Published, Server, Successor};
+pub use place::Published;
+pub use serve::{Event, Offer, OfferedGroup, Server, Successor};
 
 use std::io;
 use std::os::fd::AsFd;
 
-use rustix::net::sockopt::socket_peercred;
 use rustix::process::geteuid;
+
+use crate::socket::options::peer_credentials;
 
 /// The version of the messages. Another one is refused: nothing here is guessed.
 pub const VERSION: u32 = 1;
 
-/// Who is at the other end, if it is somebody to give sockets to or take them from: the same user, or root.
+/// Who is at the other end, if it is somebody to give sockets to or take them from: the same user, or root. 0 is a process that
+/// cannot be seen from here, as in another container.
 fn peer(socket: impl AsFd) -> io::Result<u32> {
-    let peer = socket_peercred(socket)?;
-    if peer.uid != geteuid() && !peer.uid.is_root() {
+    let (pid, user) = peer_credentials(socket.as_fd())?;
+    if user != geteuid().as_raw() && user != 0 {
         return Err(io::Error::new(
             io::ErrorKind::PermissionDenied,
-            format!("process {} belongs to user {}, not to this one or root", peer.pid, peer.uid.as_raw()),
+            format!("process {pid} belongs to user {user}, not to this one or root"),
         ));
     }
-    Ok(peer.pid.as_raw_nonzero().get().unsigned_abs())
+    Ok(pid)
 }

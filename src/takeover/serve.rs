@@ -1,22 +1,20 @@
 //! The running process's side: a thread that listens, and one for each conversation.
 
-use std::fs::{self, Permissions};
 use std::io;
-use std::net::SocketAddr;
+use std::net::{Shutdown, SocketAddr};
 use std::os::fd::OwnedFd;
-use std::os::unix::fs::{MetadataExt, PermissionsExt};
-use std::path::{Path, PathBuf};
-use std::process;
+use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering::AcqRel, Ordering::Release};
 use std::thread;
 use std::time::Duration;
 
-use socket2::{Domain, SockAddr, Socket, Type};
+use socket2::Socket;
 use tokio::sync::{mpsc, oneshot};
 use tracing::{info, warn};
 
 use super::message::{self, GroupOffer, Message, parts};
+use super::place::{Place, Published};
 use super::{VERSION, peer};
 use crate::config::Steering;
 
@@ -74,42 +72,29 @@ impl Successor {
             warn!(%error, "the successor could not be told that this process reads no more");
         }
     }
-}
 
-/// A socket that is bound, and not yet where successors look for it.
-#[derive(Debug)]
-pub struct Server {
-    socket: Socket,
-    path: PathBuf,
-    hidden: Hidden,
-}
+    /// Says that this process has nothing left, though it does not end yet.
+    pub fn finish(&self) {
+        self.connection.shutdown(Shutdown::Write).ok(); // it fails where nobody is left to tell
+    }
 
-/// A name that is of no use to anybody else, and gone when it is not used.
-#[derive(Debug)]
-struct Hidden(PathBuf);
-
-impl Drop for Hidden {
-    fn drop(&mut self) {
-        fs::remove_file(&self.0).ok(); // it is not there any more once it was published
+    /// Waits until the successor has ended. A thread's work.
+    pub fn wait_for_end(&self) {
+        message::wait_for_end(&self.connection);
     }
 }
 
+/// A place that is prepared, and not yet where successors look for it.
+#[derive(Debug)]
+pub struct Server(Place);
+
 impl Server {
-    /// Binds beside `path`: another process may still be found there.
+    /// Prepares to listen at a path, or at an `@NAME` of the network namespace: another process may still be found there.
     ///
     /// # Errors
     /// When the directory cannot be written, or the path is too long for a socket (108 bytes).
     pub fn bind(path: &Path) -> io::Result<Self> {
-        let mut hidden = path.as_os_str().to_owned();
-        hidden.push(format!(".{}", process::id()));
-        let hidden = Hidden(PathBuf::from(hidden));
-        let socket = Socket::new(Domain::UNIX, Type::SEQPACKET, None)?;
-        fs::remove_file(&hidden.0).ok(); // of an earlier process with this number
-        socket.bind(&SockAddr::unix(&hidden.0)?)?;
-        // Before it listens, so that nobody else gets in between.
-        fs::set_permissions(&hidden.0, Permissions::from_mode(0o600))?;
-        socket.listen(8)?;
-        Ok(Self { socket, path: path.to_owned(), hidden })
+        Place::prepare(path).map(Self)
     }
 
     /// Takes the place that successors know, and listens until the process ends.
@@ -117,40 +102,25 @@ impl Server {
     /// # Errors
     /// The kernel's.
     pub fn publish(self) -> io::Result<(Published, mpsc::Receiver<Event>)> {
-        let inode = fs::metadata(&self.hidden.0)?.ino();
-        fs::rename(&self.hidden.0, &self.path)?;
-        let published = Published { path: self.path, inode };
+        let (published, listening) = self.0.publish()?;
         let (events, receiver) = mpsc::channel(4);
         let busy = Arc::new(AtomicBool::new(false));
         let listen = move || {
-            loop {
-                match self.socket.accept() {
+            let Some((socket, slot)) = listening.wait() else { return };
+            while !slot.is_over() {
+                match socket.accept() {
                     Ok((connection, _)) => {
                         let (events, busy) = (events.clone(), Arc::clone(&busy));
                         let talk = move || converse(connection, &events, &busy);
                         thread::Builder::new().name("takeover".into()).spawn(talk).ok();
                     }
+                    Err(_) if slot.is_over() => {}
                     Err(_) => thread::sleep(Duration::from_millis(100)), // out of descriptors
                 }
             }
         };
         thread::Builder::new().name("takeover".into()).spawn(listen)?;
         Ok((published, receiver))
-    }
-}
-
-/// The name in the file system; it goes with this, unless a successor has it by then.
-#[derive(Debug)]
-pub struct Published {
-    path: PathBuf,
-    inode: u64,
-}
-
-impl Drop for Published {
-    fn drop(&mut self) {
-        if fs::metadata(&self.path).is_ok_and(|found| found.ino() == self.inode) {
-            fs::remove_file(&self.path).ok();
-        }
     }
 }
 

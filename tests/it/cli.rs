@@ -68,7 +68,7 @@ fn an_unreachable_vector_is_said_and_waited_for() {
     let listen = free_udp().to_string();
     let mut run =
         Process::start(&["run", "--listen", &listen, "--vector", "http://no-such-name.invalid:6000"]);
-    run.wait_for_log("cannot connect");
+    run.wait_for_log("cannot look the name up");
     let stderr = run.stderr();
     assert!(stderr.contains("no-such-name.invalid") && stderr.contains("cannot be resolved"), "{stderr}");
     assert!(run.stop().status.success());

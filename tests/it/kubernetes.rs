@@ -59,8 +59,14 @@ fn a_pod_monitor_can_be_added_to_each() {
         let monitor = named(&objects, "PodMonitor", "sluicegate");
         let gate = gate(&objects);
         assert_eq!(monitor["spec"]["selector"], gate["spec"]["selector"]);
-        let port = &monitor["spec"]["podMetricsEndpoints"][0]["port"];
-        assert!(list(container(pod(gate), "sluicegate"), "ports").any(|found| &found["name"] == port));
+        let rules = &monitor["spec"]["podMetricsEndpoints"][0]["relabelings"];
+        let admin = configuration(&objects).admin.address.unwrap().port();
+        let container = &container(pod(gate), "sluicegate")["name"];
+        assert_eq!(rules[0]["regex"], format!("{};({admin})?", container.as_str().unwrap()));
+        assert_eq!(
+            (&rules[1]["replacement"], &rules[2]["replacement"]),
+            (&json!(format!("$1:{admin}")), &json!(format!("[$1]:{admin}")))
+        );
         assert!(objects.iter().filter(|object| object["kind"] != "PodMonitor").count() + 1 == objects.len());
     }
 }
@@ -98,7 +104,11 @@ fn pods_keep_to_the_restricted_profile() {
 fn configuration(objects: &[Json]) -> Config {
     let container = container(pod(gate(objects)), "sluicegate");
     let map = objects.iter().find(|object| !object["data"]["sluicegate.toml"].is_null()).unwrap();
-    assert_eq!(container["args"], json!(["run", "--config", "/etc/sluicegate/sluicegate.toml"]));
+    let mut args: Vec<_> = list(container, "args").map(|arg| arg.as_str().unwrap()).collect();
+    if let Some(at) = args.iter().position(|arg| *arg == "--takeover") {
+        assert_eq!(args.drain(at..).collect::<Vec<_>>(), ["--takeover", "@sluicegate"]);
+    }
+    assert_eq!(args, ["run", "--config", "/etc/sluicegate/sluicegate.toml"]);
     let files = Files::new();
     let path = files.put("sluicegate.toml", map["data"]["sluicegate.toml"].as_str().unwrap());
     let mut command = Command::new(crate::support::process::binary());
@@ -125,10 +135,10 @@ fn the_pod_fits_the_configuration_inside_it() {
         let ports: Vec<_> =
             list(gate, "ports").map(|port| (&port["protocol"], &port["containerPort"])).collect();
         let admin = config.admin.address.unwrap();
-        assert_eq!(
-            ports,
-            [(&json!("UDP"), &json!(listener.address.port())), (&json!("TCP"), &json!(admin.port())),]
-        );
+        let declared =
+            [(&json!("UDP"), &json!(listener.address.port())), (&json!("TCP"), &json!(admin.port()))];
+        // On the host's network they would be the node's, which no two pods have at once.
+        assert_eq!(ports, if pod["hostNetwork"] == true { &declared[..0] } else { &declared });
         assert!(listener.address.ip().is_unspecified() && admin.ip().is_unspecified());
         for (probe, service) in
             [("startupProbe", "liveness"), ("livenessProbe", "liveness"), ("readinessProbe", "readiness")]
@@ -214,7 +224,17 @@ fn the_port_is_never_unheard_behind_the_service() {
     }
     let Some(objects) = shipped("overlays/daemonset") else { return };
     let gate = gate(&objects);
-    assert_eq!(gate["spec"]["updateStrategy"], json!({ "type": "OnDelete" }), "only when somebody says so");
+    let strategy = &gate["spec"]["updateStrategy"]["rollingUpdate"];
+    assert_eq!(
+        strategy,
+        &json!({ "maxSurge": 1, "maxUnavailable": 0 }),
+        "the new one takes over from the old one"
+    );
+    let config = configuration(&objects);
+    assert!(
+        config.takeover_path.is_some_and(|path| path.as_os_str() == "@sluicegate") && config.takeover_stay
+    );
+    assert!(list(container(pod(gate), "sluicegate"), "args").any(|arg| arg == "@sluicegate"));
     assert!(pod(gate)["dnsPolicy"] == "ClusterFirstWithHostNet", "or `vector` is no name");
 }
 

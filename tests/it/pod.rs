@@ -1,5 +1,5 @@
-//! The pod of the aggregator overlay, played: its configuration and its restrictions, on a network of its own between a sender, a
-//! node and three Vectors. There is no kubelet and no kube-proxy here; the node routes.
+//! The pods of the aggregator and the daemonset overlay, played: their configuration and restrictions, on networks of their own between a
+//! sender, a node and three Vectors. There is no kubelet and no kube-proxy here; the node routes.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::os::unix::fs::MetadataExt;
@@ -20,6 +20,7 @@ const VECTORS: [&str; 3] = ["vector-0", "vector-1", "vector-2"];
 const RUN_AS_POD: &str = r#"
 set -e
 from=$1 binary=$2
+shift 2
 mount --make-rprivate /
 mount -t tmpfs -o mode=755 tmpfs "$from/root"
 cd "$from/root"
@@ -34,7 +35,7 @@ mount --bind "$binary" sluicegate
 mount -t tmpfs -o uid=65534,gid=65534,mode=700 tmpfs var/lib/sluicegate
 mount -o remount,ro .
 exec chroot . /usr/bin/setpriv --reuid=65534 --regid=65534 --clear-groups --inh-caps=-all --bounding-set=-all --no-new-privs \
-    /sluicegate run --config /etc/sluicegate/sluicegate.toml
+    /sluicegate "$@"
 "#;
 
 /// Starts the pod on a host; `files` is where its root is made.
@@ -51,16 +52,12 @@ fn start(hosts: &Hosts, host: &str, files: &Files, objects: &[Json]) -> Process 
     std::fs::write(etc.join("host.conf"), "multi on\n").unwrap();
     let script = files.put("run-as-pod", RUN_AS_POD);
     let program = binary();
-    let words = [
-        "unshare",
-        "--mount",
-        "sh",
-        script.to_str().unwrap(),
-        files.path().to_str().unwrap(),
-        program.to_str().unwrap(),
-    ];
+    let container = container(pod(gate(objects)), "sluicegate");
+    let mut words = vec!["unshare", "--mount", "sh"];
+    words.extend([&*script, files.path(), &*program].map(|path| path.to_str().unwrap()));
+    words.extend(list(container, "args").map(|argument| argument.as_str().unwrap()));
     let mut command = hosts.command(host, &words);
-    for variable in list(container(pod(gate(objects)), "sluicegate"), "env") {
+    for variable in list(container, "env") {
         command.env(variable["name"].as_str().unwrap(), variable["value"].as_str().unwrap_or("node-1"));
     }
     let mut run = Process::spawn(command);
@@ -188,6 +185,36 @@ fn a_rolling_update_behind_the_service_loses_nothing() {
     wait_until_ready(&hosts, "new", &new);
     route_to("new");
     wait_until("the new pod has it", || received("new") > 500);
+    let old = old.stop().json();
+    assert_eq!(sending.end().json()["sent"], 20_000);
+    let new = new.stop().json();
+    let both = |key: &str| old[key].as_u64().unwrap() + new[key].as_u64().unwrap();
+    assert!(old["received"].as_u64() > Some(2_000) && new["received"].as_u64() > Some(500), "{old} {new}");
+    assert_eq!((both("received"), both("delivered")), (20_000, 20_000), "{old} {new}");
+    assert_eq!(arrived(&hosts, vectors).values().sum::<u64>(), 20_000);
+}
+
+/// The DaemonSet's update: the new pod starts on the same host, takes over the sockets, and the old one has its end when Kubernetes
+/// says so, not before. Both see each other's processes here, which pods do not: for that see the take-over's own tests.
+#[test]
+fn an_update_on_the_nodes_own_network_loses_nothing() {
+    let Some(objects) = shipped("overlays/daemonset") else { return };
+    let Some(hosts) = Hosts::new(&[&["sender", "pod"], &VECTORS[..]].concat()) else { return };
+    let (files, vectors) = ((Files::new(), Files::new()), start_vectors(&hosts));
+    let mut old = start(&hosts, "pod", &files.0, &objects);
+    wait_until_ready(&hosts, "pod", &old);
+    let sending = load(&hosts, &format!("{}:5514", hosts.address("pod")), 20_000, 4_000);
+    let url = format!("http://{}:9615/status", hosts.address("pod"));
+    let received = || {
+        let status: Json = serde_json::from_str(&hosts.inside("node", &["curl", "-s", &url])).unwrap();
+        status["received"].as_u64().unwrap()
+    };
+    wait_until("the old pod has work", || received() > 2_000);
+    let mut new = start(&hosts, "pod", &files.1, &objects);
+    new.wait_for_log("taken over");
+    old.wait_for_log("staying until told to stop");
+    wait_until_ready(&hosts, "pod", &new);
+    assert!(old.is_running(), "or the kubelet would start it again");
     let old = old.stop().json();
     assert_eq!(sending.end().json()["sent"], 20_000);
     let new = new.stop().json();

@@ -3,6 +3,7 @@
 use std::net::{SocketAddr, TcpStream, UdpSocket};
 use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
+use std::process::Command;
 use std::time::Duration;
 
 use rustix::process::Signal;
@@ -11,12 +12,12 @@ use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
 use crate::support::admin::{counter, get};
-use crate::support::process::{Ended, Process, as_nobody};
-use crate::support::{free_tcp, free_udp, wait_until};
+use crate::support::process::{Ended, Process, as_nobody, binary};
+use crate::support::{free_tcp, free_udp, is_root, require, wait_until};
 
-/// Take-overs in a row: three in CI, more by hand (SLUICEGATE_TAKEOVERS=10).
+/// Take-overs in a row; more by hand (SLUICEGATE_TAKEOVERS=100).
 fn takeovers() -> usize {
-    std::env::var("SLUICEGATE_TAKEOVERS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
+    std::env::var("SLUICEGATE_TAKEOVERS").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
 }
 
 struct Site {
@@ -307,6 +308,58 @@ fn only_its_own_user_and_root_may_take_over() {
     assert!(!Path::new(&path).is_symlink());
     old.stop();
     assert!(!site.path().exists(), "a process that ends takes its name with it");
+}
+
+/// A name in the network namespace instead of a path, and a process that does not end by itself: what pods on a node's network need.
+/// The new one is in a process namespace of its own, as another pod is.
+#[test]
+fn by_name_between_containers_the_old_process_stays_until_it_is_told_to_stop() {
+    let name = format!("@sluicegate/test/{}", free_udp().port());
+    let site = Site::new();
+    let receive = Process::receive(site.vector, "--count");
+    let named = ["--takeover", &name, "--takeover-path", &name, "--takeover-stay", "--workers", "2"];
+    let mut arguments = site.command(&named);
+    let own_path = arguments.iter().position(|argument| argument == "--takeover-path").unwrap();
+    arguments.drain(own_path..own_path + 2);
+    let start = |before: &[&str]| {
+        let mut words = before.iter().copied().chain(arguments.iter().map(String::as_str));
+        let mut command = Command::new(words.next().unwrap());
+        command.args(words);
+        let mut process = Process::spawn(command);
+        process.wait_for_log("sluicegate runs");
+        process
+    };
+    let program = binary().display().to_string();
+    let mut first = start(&[&program]);
+    assert!(first.stderr().contains("nobody to take over from"), "{}", first.stderr());
+    site.send("one");
+    wait_until("it is read", || site.received() == 1.0);
+
+    let contained = ["unshare", "--pid", "--fork", "--kill-child", &program];
+    let mut second = if require(is_root(), "root, for a process namespace") {
+        start(&contained)
+    } else {
+        start(&[&program])
+    };
+    second.wait_for_log("taken over");
+    first.wait_for_log("staying until told to stop");
+    site.send("two");
+    wait_until("the second reads", || site.received() == 1.0);
+    assert!(first.is_running());
+    assert_eq!(number(&clean(&first.stop()), "received"), 1);
+
+    // It has the name, too.
+    let mut third = start(&[&program]);
+    third.wait_for_log("taken over");
+    second.wait_for_log("staying until told to stop");
+    site.send("three");
+    wait_until("the third reads", || site.received() == 1.0);
+    clean(&third.stop());
+    // Its successor is gone: it ends, so that whoever supervises it starts it again.
+    let ended = second.end();
+    assert!(ended.stderr.contains("the successor has ended"), "{}", ended.stderr);
+    clean(&ended);
+    assert_eq!(number(&receive.stop().json(), "events"), 3);
 }
 
 /// Kills the old process at any instant of the take-over: the new one has the sockets or opens its own.

@@ -13,7 +13,7 @@ use crate::admin::{self, Admin};
 use crate::config::Config;
 use crate::pipeline::Pipeline;
 use crate::systemd::{self, Notifier};
-use crate::takeover::{Event, Offer, Published, Server, Successor, Taken};
+use crate::takeover::{Event, Offer, Published, Released, Server, Successor, Taken};
 
 /// How long a stop waits for what becomes of a take-over that is under way.
 const OUTCOME: Duration = Duration::from_secs(10);
@@ -41,12 +41,15 @@ impl Stage {
         let inherited = taken.as_mut().map_or_else(systemd::inherited, Taken::take_groups);
         let pipeline = Pipeline::go_on(config, inherited, taken.is_some()).map_err(Failure::failed)?;
         let admin = port.and_then(|(address, listener)| serve(address, listener, &pipeline));
+        let mut before = None;
         if let Some(taken) = taken {
             let reading = tokio::task::spawn_blocking(move || taken.reading());
             match reading.await {
                 Ok(released) => {
                     pipeline.succeed(&released.drops);
                     let let_go = pipeline.let_go();
+                    let released = Arc::new(released);
+                    before = Some(Arc::clone(&released));
                     tokio::task::spawn_blocking(move || {
                         released.wait_for_end();
                         let_go();
@@ -58,7 +61,7 @@ impl Stage {
                 }
             }
         }
-        let succession = Succession::open(server, admin);
+        let succession = Succession::open(server, admin, before);
         let notifier = Arc::new(Notifier::from_environment());
         pipeline.keep(&notifier);
         notifier.ready(&supervise::status(&pipeline.view()));
@@ -106,14 +109,16 @@ fn serve(address: SocketAddr, listener: TcpListener, pipeline: &Pipeline) -> Opt
 /// Where successors ask, and how far one has come.
 pub(super) struct Succession {
     /// The name goes when the process ends.
-    _published: Option<Published>,
+    published: Option<Published>,
+    /// The process before, where there is one: as long as this is there, it knows that this one lives.
+    _before: Option<Arc<Released>>,
     events: Option<mpsc::Receiver<Event>>,
     admin: Option<Admin>,
     offered: bool,
 }
 
 impl Succession {
-    fn open(server: Option<Server>, admin: Option<Admin>) -> Self {
+    fn open(server: Option<Server>, admin: Option<Admin>, before: Option<Arc<Released>>) -> Self {
         let (published, events) = match server.map(Server::publish) {
             Some(Ok((published, events))) => (Some(published), Some(events)),
             Some(Err(error)) => {
@@ -122,7 +127,7 @@ impl Succession {
             }
             None => (None, None),
         };
-        Self { _published: published, events, admin, offered: false }
+        Self { published, _before: before, events, admin, offered: false }
     }
 
     /// Completes when a successor reads.
@@ -186,6 +191,9 @@ impl Succession {
     pub(super) async fn release(&self, pipeline: &Pipeline, successor: &Successor) {
         if let Some(admin) = &self.admin {
             admin.close();
+        }
+        if let Some(published) = &self.published {
+            published.let_go();
         }
         let counted = pipeline.give(&successor.groups);
         pipeline.silence().await;
