@@ -78,6 +78,7 @@ impl Bounded {
     fn open(&self) -> io::Result<(File, u64)> {
         // Messages may hold what is not for everybody.
         let file = OpenOptions::new().read(true).append(true).create(true).mode(0o600).open(&self.path)?;
+        file.lock().ok(); // against the process that takes over from this one; some file systems know no locks
         let end = file.metadata()?.len();
         let mut last = [b'\n'];
         if end > 0 {

@@ -84,12 +84,13 @@ impl Pipeline {
         Self::go_on(config, Vec::new(), false)
     }
 
-    /// The same around sockets that are open already; `succeeds` where the process that had them still runs.
+    /// The same around sockets that are open already; `succeeds` where the process that had them still runs. Nothing is read then
+    /// before [`Self::succeed`].
     ///
     /// # Errors
     /// As [`Self::start`].
     pub fn go_on(config: &Config, inherited: Vec<Inherited>, succeeds: bool) -> Result<Self, StartError> {
-        let groups = start::open_groups(&config.listeners, inherited)?;
+        let groups = start::open_groups(&config.listeners, inherited, !config.vector.ordered)?;
         let desks = start::desks(&groups, config.admin.top_senders);
         let spool = start::open_spool(config, succeeds)?;
         let books = Arc::new(Books { desks, spool: Arc::clone(&spool), ..Books::default() });
@@ -101,6 +102,7 @@ impl Pipeline {
         let shared = Shared {
             parse: Arc::new(Live::new(config.parse.clone())),
             begin: Arc::default(),
+            alone: Arc::default(),
             rules: rules.map(|rules| Arc::new(Live::new(rules))).collect(),
             limiter,
             queue: Queue::over(config.buffer, spool),
@@ -114,13 +116,13 @@ impl Pipeline {
                 shared.queue.hold();
             }
         }
-        // Where order is kept, the process before has to have stopped reading first.
-        if !(config.vector.ordered && succeeds) {
+        if !succeeds {
             shared.begin.open();
+            shared.alone.open();
         }
         let mut pushers = JoinSet::new();
         let retire = start::start_pushers(config, &shared.queue, &books, &dead_letters, &mut pushers);
-        start::start_refilling(config, &shared.queue)?;
+        start::start_refilling(config, &shared)?;
         let workers = start::start_workers(config, &groups, &shared, &books)?;
         let view = View::new(config, &groups, &books, &shared.queue);
         let watcher = tokio::spawn(keep_watch(Arc::clone(&view)));
@@ -192,6 +194,9 @@ impl Pipeline {
         }
         self.watcher.abort();
         self.count_leftovers();
+        if let Some(spool) = self.books.spool.get() {
+            spool.let_go();
+        }
         drop(self.dead_letters);
         if !self.writing.end(STUCK).await {
             error!("the dead-letter file's disk hangs; ending without its last lines");
@@ -207,7 +212,9 @@ impl Pipeline {
         if let Err(error) = self.shared.stop.give() {
             warn!(%error, "cannot wake idle workers; they see the stop with their next datagram");
         }
-        self.shared.begin.open(); // for those who have not begun
+        // For those who have not begun, and who wait for nothing any more.
+        self.shared.begin.open();
+        self.shared.alone.open();
     }
 
     fn count_leftovers(&self) {

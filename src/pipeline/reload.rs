@@ -32,6 +32,14 @@ impl Pipeline {
                 listener.permit_origin = other.permit_origin.clone();
             }
         }
+        // Each was valid by itself; what stays of the old one may not go with the new.
+        let config = match config.checked() {
+            Ok(config) => config,
+            Err(problems) => {
+                let problems: Vec<_> = problems.iter().map(ToString::to_string).collect();
+                return self.refuse(&problems.join("; "));
+            }
+        };
         logs::configure(&config.log);
         self.shared.parse.replace(config.parse.clone());
         // Another limit begins with full buckets; the same one goes on.

@@ -32,7 +32,9 @@ pub(super) struct Shared {
     /// What becomes of a datagram.
     pub(super) parse: Arc<Live<parse::Options>>,
     /// Holds the workers back until it is time to read.
-    pub(super) begin: Arc<Begin>,
+    pub(super) begin: Arc<Door>,
+    /// Opens when the process before has nothing left, if there is one.
+    pub(super) alone: Arc<Door>,
     /// What the senders of each listener are held to.
     pub(super) rules: Vec<Arc<Live<Rules>>>,
     /// What each sender has left of its `rate_limit`, where there is one.
@@ -45,12 +47,12 @@ pub(super) struct Shared {
 
 /// A door that opens once.
 #[derive(Debug, Default)]
-pub(super) struct Begin {
+pub(super) struct Door {
     open: Mutex<bool>,
     opened: Condvar,
 }
 
-impl Begin {
+impl Door {
     pub(super) fn open(&self) {
         *self.open.lock().unwrap_or_else(PoisonError::into_inner) = true;
         self.opened.notify_all();
@@ -66,11 +68,12 @@ impl Begin {
 pub(super) fn open_groups(
     listeners: &[Listener],
     mut inherited: Vec<Inherited>,
+    may_grow: bool,
 ) -> Result<Vec<Group>, BindError> {
     let open = |listener: &Listener| {
         let dual_stack = listener.is_dual_stack(listeners);
         match inherited.iter().position(|found| found.address == listener.address) {
-            Some(at) => Group::go_on(listener, dual_stack, inherited.swap_remove(at)),
+            Some(at) => Group::go_on(listener, dual_stack, inherited.swap_remove(at), may_grow),
             None => Group::open(listener, dual_stack),
         }
     };
@@ -174,28 +177,32 @@ fn try_spool(config: &Config) -> Result<Arc<Spool>, spool::OpenError> {
     Spool::open(&config.data_dir.join("spool"), config.buffer.max_disk_bytes as u64).map(Arc::new)
 }
 
-/// Waits until the process before lets go of the directory. Until then the queue is as with `block`.
-fn wait_for_spool(config: &Config, queue: &Queue) {
+/// Waits until the process before has ended, which has the directory. Until then the queue is as with `block`.
+fn wait_for_spool(config: &Config, queue: &Queue, alone: &Door) {
     const LOOK: Duration = Duration::from_millis(50);
     info!("the process before has the directory for what overflows: waiting for it");
+    alone.wait(); // not only for the lock: were there a third process, the second would have to be first
     while !queue.is_abandoned() {
         match try_spool(config) {
             Ok(spool) => return queue.fill_spool(spool),
             Err(spool::OpenError::Taken(_)) => thread::sleep(LOOK),
-            Err(error) => return error!(%error, "nothing overflows to disk: workers wait for room instead"),
+            Err(error) => {
+                error!(%error, "nothing overflows to disk: workers wait for room instead");
+                return queue.go_without_spool();
+            }
         }
     }
 }
 
 /// Has what waits on disk brought back; the thread ends with the queue.
-pub(super) fn start_refilling(config: &Config, queue: &Arc<Queue>) -> io::Result<()> {
+pub(super) fn start_refilling(config: &Config, shared: &Shared) -> io::Result<()> {
     if config.buffer.when_full != WhenFull::Overflow {
         return Ok(());
     }
-    let (config, queue) = (config.clone(), Arc::clone(queue));
+    let (config, queue, alone) = (config.clone(), Arc::clone(&shared.queue), Arc::clone(&shared.alone));
     let refill = move || {
         if queue.spool().is_none() {
-            wait_for_spool(&config, &queue);
+            wait_for_spool(&config, &queue, &alone);
         }
         queue.refill();
     };

@@ -2,9 +2,11 @@
 
 use std::io;
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use super::Pipeline;
+use crate::receive::Group;
 use crate::systemd::{self, Notifier};
 use crate::takeover::OfferedGroup;
 
@@ -14,7 +16,7 @@ impl Pipeline {
     /// # Errors
     /// When there are no more descriptors.
     pub fn offer(&self) -> io::Result<Vec<OfferedGroup>> {
-        let offer = |group: &crate::receive::Group| {
+        let offer = |group: &Group| {
             let (address, steering) = (group.listener.address, group.steering);
             group.offer().map(|(sockets, claim)| OfferedGroup { address, steering, sockets, claim })
         };
@@ -58,13 +60,21 @@ impl Pipeline {
 
     /// This process is the successor, and the one before reads no more: its last sight of the kernel's drop counters.
     pub fn succeed(&self, drops: &[(SocketAddr, Vec<u32>)]) {
+        for group in &self.groups {
+            group.accept_new_datagrams();
+            group.join();
+        }
         self.view.count_drops_from(drops);
         self.shared.begin.open();
     }
 
-    /// The process before has ended: where order is kept, its batches come before these.
+    /// To be called when the process before has nothing left: what it had on disk, and where order is kept all that it had, comes
+    /// before what is here.
     pub fn let_go(&self) -> impl FnOnce() + use<> {
-        let queue = std::sync::Arc::clone(&self.shared.queue);
-        move || queue.let_go()
+        let (queue, alone) = (Arc::clone(&self.shared.queue), Arc::clone(&self.shared.alone));
+        move || {
+            queue.let_go();
+            alone.open();
+        }
     }
 }

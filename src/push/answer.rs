@@ -24,14 +24,18 @@ static REFUSED: Occasionally = Occasionally::new();
 
 impl Stream {
     /// Carries out the verdict on an answer.
-    pub(super) async fn act_on(&mut self, status: &Status, lease: Lease, latency: Duration) -> Act {
+    pub(super) async fn act_on(&mut self, status: &Status, mut lease: Lease, latency: Duration) -> Act {
         let books = Arc::clone(&self.context.books);
         let push = &books.push;
         push.answers[status.code() as usize].fetch_add(1, Relaxed);
         if status.code() != Code::Ok {
             self.place.target.books.failed(&format!("{:?}: {}", status.code(), status.message()));
         }
-        match verdict(status.code()) {
+        let verdict = verdict(status.code());
+        if matches!(verdict, Verdict::Rejected | Verdict::Split) {
+            lease.set_trouble(None); // that was another kind of failure, and no fault of a half
+        }
+        match verdict {
             Verdict::Delivered => {
                 push.latency.observe(latency.as_secs_f64());
                 push.age.observe(Timestamp::now().seconds_since(lease.batch().received));
@@ -84,7 +88,7 @@ impl Stream {
         let answers = Answers { taken: push.requests.load(Relaxed), failed: push.retries.load(Relaxed) };
         let acknowledged = self.place.delivered.load(Relaxed);
         let trouble = before.after_failure(self.place.number, acknowledged, answers);
-        lease.set_trouble(trouble);
+        lease.set_trouble(Some(trouble));
         if trouble.strikes > before.strikes {
             self.backoff.reset(); // the receiver is well, as others pass
         }
@@ -100,10 +104,11 @@ impl Stream {
         self.count_retry(status, &lease);
         match sentence {
             Sentence::Halve => {
-                lease.set_trouble(Trouble::of_half());
+                lease.set_trouble(Some(Trouble::of_half()));
                 return lease.split().map_or(Act::Pause, |()| Act::Go);
             }
             Sentence::GiveWay => lease.give_way(),
+            Sentence::StepAside => lease.step_aside(),
             Sentence::Again | Sentence::Reject => {}
         }
         Act::Pause

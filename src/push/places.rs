@@ -100,7 +100,17 @@ impl Places {
         self.complaint = None;
         let is_down = self.target.books.connected.load(Relaxed) == 0;
         let v4 = is_v4_wanted(&found, self.retire.keys().next().map(SocketAddr::is_ipv4), is_down);
-        let wanted: BTreeSet<_> = found.iter().filter(|address| address.is_ipv4() == v4).take(MOST).collect();
+        let of_family = found.iter().filter(|address| address.is_ipv4() == v4);
+        let wanted: BTreeSet<_> = match self.context.vector.ordered {
+            false => of_family.take(MOST).collect(),
+            // Several Vectors would be several ways for one sender's events.
+            true => {
+                let in_use = |address: &&SocketAddr| self.retire.contains_key(*address);
+                let mut choice: Vec<_> = of_family.collect();
+                choice.sort_by_key(|address| in_use(address) == is_down); // that in use first, or last when it is down
+                choice.into_iter().take(1).collect()
+            }
+        };
         self.retire.retain(|address, retire| {
             let stays = wanted.contains(address);
             if !stays {

@@ -12,6 +12,8 @@ pub(super) enum Sentence {
     Again,
     /// Try it again after all that waits now, so that it holds nobody up.
     GiveWay,
+    /// Try it again after all that waits now, though order be kept: else its sender would be heard no more.
+    StepAside,
     /// Halve it.
     Halve,
     /// Reject it: it is a single event.
@@ -32,6 +34,9 @@ const CHANCE_TO_REJECT: f64 = 1e-9;
 /// Failures after which a batch goes to the end of the queue. With a single stream, nothing else could pass before.
 const PATIENCE: u32 = 3;
 
+/// Failures after which a single event holds nobody up even where order is kept.
+const OBSTINATE: u32 = 20;
+
 /// Failures that halve a batch though nothing passes: where every batch has a bad event, only a half can.
 const DESPAIR: u32 = 10;
 
@@ -46,6 +51,7 @@ pub(super) fn judge(events: u64, trouble: &Trouble, chance: f64) -> Sentence {
     match is_guilty {
         true if events < 2 => Sentence::Reject,
         true => Sentence::Halve,
+        false if events < 2 && failures >= OBSTINATE => Sentence::StepAside,
         false if is_half || failures >= PATIENCE => Sentence::GiveWay,
         false => Sentence::Again,
     }
@@ -74,9 +80,10 @@ mod tests {
             (500, 2, 1, true, 0.5, Sentence::Halve),
             (2, 2, 1, true, 0.5, Sentence::Halve),
             (1, 2, 1, true, 0.0, Sentence::GiveWay),
-            (1, 900, 4, true, 0.0, Sentence::GiveWay),
-            (1, 900, 0, true, 1.0, Sentence::GiveWay), // an outage rejects nothing, however long
-            (1, 900, 20, true, 0.01, Sentence::GiveWay),
+            (1, 19, 4, true, 0.0, Sentence::GiveWay),
+            (1, 20, 4, true, 0.0, Sentence::StepAside),
+            (1, 900, 0, true, 1.0, Sentence::StepAside), // an outage rejects nothing, however long
+            (1, 900, 20, true, 0.01, Sentence::StepAside),
             (1, 6, 5, true, 1e-10, Sentence::Reject),
             (1, 1, 0, false, 1.0, Sentence::Again),
             (1, 6, 5, false, 1e-10, Sentence::Reject),

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::Queue;
+use super::{Back, Queue};
 use crate::batch::{Batch, Trouble};
 
 /// A batch that is being pushed. Dropped without a verdict, as when its task is cancelled or panics, it goes
@@ -27,22 +27,31 @@ impl Lease {
     /// Ends the lease: the batch is delivered, or refused for good. Returns it to be counted.
     pub fn settle(mut self) -> Option<Batch> {
         let batch = self.batch.take()?;
-        self.queue.settle(&batch, None, None);
+        self.queue.settle(&batch, Back::Nothing);
         Some(batch)
     }
 
-    /// Notes what the batch went through; it keeps that wherever it goes.
-    pub fn set_trouble(&mut self, trouble: Trouble) {
+    /// Notes what the batch went through, or that it is none of that; it keeps that wherever it goes.
+    pub fn set_trouble(&mut self, trouble: Option<Trouble>) {
         if let Some(batch) = &mut self.batch {
-            batch.trouble = Some(Box::new(trouble));
+            batch.trouble = trouble.map(Box::new);
         }
     }
 
-    /// Puts the batch at the end of the queue, so that all others come before it.
+    /// Puts the batch at the end of the queue, so that all others come before it, unless order is kept.
     pub fn give_way(mut self) {
+        self.put_back(Back::Behind);
+    }
+
+    /// Puts the batch at the end of the queue, and out of its order.
+    pub fn step_aside(mut self) {
+        self.put_back(Back::Last);
+    }
+
+    fn put_back(&mut self, place: impl FnOnce(Batch) -> Back) {
         if let Some(batch) = self.batch.take() {
             let back = batch.clone();
-            self.queue.settle(&batch, None, Some(back));
+            self.queue.settle(&batch, place(back));
         }
     }
 
@@ -53,7 +62,7 @@ impl Lease {
     pub fn split(mut self) -> Result<(), Self> {
         let Some((first, second)) = self.batch().halves() else { return Err(self) };
         if let Some(batch) = self.batch.take() {
-            self.queue.settle(&batch, [second, first], None);
+            self.queue.settle(&batch, Back::Halves(first, second));
         }
         Ok(())
     }
@@ -61,9 +70,6 @@ impl Lease {
 
 impl Drop for Lease {
     fn drop(&mut self) {
-        if let Some(batch) = self.batch.take() {
-            let back = batch.clone();
-            self.queue.settle(&batch, Some(back), None);
-        }
+        self.put_back(Back::Whole);
     }
 }

@@ -78,6 +78,21 @@ pub enum Refused {
     Abandoned(Batch),
 }
 
+/// What comes back of a batch.
+#[derive(Debug)]
+enum Back {
+    /// It is settled.
+    Nothing,
+    /// All of it, to be tried again first.
+    Whole(Batch),
+    /// Its halves, in this order.
+    Halves(Batch, Batch),
+    /// All of it, to be tried again after all others, unless order is kept.
+    Behind(Batch),
+    /// All of it, after all others.
+    Last(Batch),
+}
+
 #[derive(Debug, Default)]
 struct State {
     waiting: VecDeque<Batch>,
@@ -88,6 +103,8 @@ struct State {
     spilled: bool,
     /// Nothing leaves yet: the process before has older batches.
     held: bool,
+    /// Nor while what it has left on disk is out of reach.
+    awaits_disk: bool,
     /// No worker is left to push: streams end when the rest is settled.
     closed: bool,
     /// Nothing is taken or leased any more.
@@ -120,14 +137,22 @@ impl Queue {
         state.spilled = self.spool().is_some_and(|spool| spool.level().events > 0);
     }
 
-    /// Lets nothing out until [`Self::let_go`].
+    /// Lets nothing out until [`Self::let_go`] and, where batches overflow, until there is a spool.
     pub fn hold(&self) {
-        self.lock().held = true;
+        let mut state = self.lock();
+        state.held = true;
+        state.awaits_disk = self.limits.when_full == WhenFull::Overflow && self.spool().is_none();
     }
 
     /// Lets batches out.
     pub fn let_go(&self) {
         self.lock().held = false;
+        self.ready.notify_one();
+    }
+
+    /// There will be no spool.
+    pub fn go_without_spool(&self) {
+        self.lock().awaits_disk = false;
         self.ready.notify_one();
     }
 
@@ -183,8 +208,7 @@ impl Queue {
                 }
             }
         }
-        state.levels.waiting.add(&batch);
-        state.waiting.push_back(batch);
+        state.put_last(batch);
         drop(state);
         self.ready.notify_one();
         Ok(())
@@ -219,18 +243,12 @@ impl Queue {
             }
             drop(state);
             let Some(batch) = spool.take() else {
-                let mut state = self.lock();
-                // Those that came from there have to be settled first.
-                let all_back = state.waiting.is_empty() && state.levels.in_flight.events == 0;
-                state.spilled &= !(all_back && spool.level().events == 0);
-                drop(state);
+                // What came from there and is not settled bars the way for what is behind it.
+                self.lock().spilled &= spool.level().events > 0;
                 std::thread::sleep(LOOK);
                 continue;
             };
-            let mut state = self.lock();
-            state.levels.waiting.add(&batch);
-            state.waiting.push_back(batch);
-            drop(state);
+            self.lock().put_last(batch);
             self.ready.notify_one();
         }
     }
@@ -315,11 +333,25 @@ impl Queue {
         self.spool.get()
     }
 
-    /// Overflows into this spool from now on.
+    /// Overflows into this spool from now on. Where order is kept, what it holds comes before what waits here, which goes behind it.
     pub fn fill_spool(&self, spool: Arc<Spool>) {
-        self.lock().spilled |= spool.level().events > 0;
+        let mut state = self.lock();
+        if state.lanes.is_some() && spool.level().events > 0 {
+            state.spilled = true;
+            // Once in the life of a process, with all workers waiting: that is quicker than it is to keep them apart.
+            for batch in std::mem::take(&mut state.waiting) {
+                match spool.append(&batch) {
+                    Ok(()) => state.levels.waiting.remove(&batch),
+                    Err(_) => state.waiting.push_back(batch), // out of order is better than not at all
+                }
+            }
+        }
+        state.awaits_disk = false;
+        // Under the lock: a worker that has just found no spool is told, or sees it.
         self.spool.fill(spool);
         self.room.notify_all();
+        drop(state);
+        self.ready.notify_one();
     }
 
     /// What waits and what is in flight.
@@ -327,25 +359,23 @@ impl Queue {
         self.lock().levels
     }
 
-    fn settle(&self, batch: &Batch, front: impl IntoIterator<Item = Batch>, back: Option<Batch>) {
+    fn settle(&self, batch: &Batch, back: Back) {
         let mut state = self.lock();
         state.levels.in_flight.remove(batch);
-        // Where order is kept, nothing gives way.
-        let (ahead, behind) = if let Some(lanes) = &mut state.lanes {
+        let is_final = matches!(back, Back::Nothing);
+        let keeps_order = state.lanes.is_some();
+        if let Some(lanes) = &mut state.lanes {
             lanes.free(batch);
-            (back, None)
-        } else {
-            (None, back)
-        };
-        let mut is_final = ahead.is_none() && behind.is_none();
-        for batch in front.into_iter().chain(ahead) {
-            is_final = false;
-            state.levels.waiting.add(&batch);
-            state.waiting.push_front(batch);
         }
-        if let Some(batch) = behind {
-            state.levels.waiting.add(&batch);
-            state.waiting.push_back(batch);
+        match back {
+            Back::Nothing => {}
+            Back::Whole(batch) => state.put_first(batch),
+            Back::Halves(first, second) => {
+                state.put_first(second);
+                state.put_first(first);
+            }
+            Back::Behind(batch) if keeps_order => state.put_first(batch),
+            Back::Behind(batch) | Back::Last(batch) => state.put_last(batch),
         }
         if let (true, Some(spool), Some(ticket)) = (is_final, self.spool(), batch.ticket) {
             spool.settle(ticket, batch.events);
@@ -374,7 +404,7 @@ impl State {
     /// The place of the batch that goes next.
     fn first(&self) -> Option<usize> {
         match &self.lanes {
-            _ if self.held => None,
+            _ if self.held || self.awaits_disk => None,
             Some(lanes) => lanes.next(&self.waiting),
             None => (!self.waiting.is_empty()).then_some(0),
         }
@@ -388,6 +418,16 @@ impl State {
         self.levels.waiting.remove(&batch);
         self.levels.in_flight.add(&batch);
         Some(batch)
+    }
+
+    fn put_first(&mut self, batch: Batch) {
+        self.levels.waiting.add(&batch);
+        self.waiting.push_front(batch);
+    }
+
+    fn put_last(&mut self, batch: Batch) {
+        self.levels.waiting.add(&batch);
+        self.waiting.push_back(batch);
     }
 
     /// Whether a batch would overtake one on disk.

@@ -45,7 +45,7 @@ async fn a_batch_in_trouble_gives_way_and_remembers() {
     }
     let mut first = queue.lease().await.unwrap();
     let trouble = Trouble::default().after_failure(0, 7, Answers::default());
-    first.set_trouble(trouble);
+    first.set_trouble(Some(trouble));
     first.give_way();
     assert_eq!(queue.levels(), Levels { waiting: level(3, 6, 30), in_flight: level(0, 0, 0) });
     assert!(queue.lease_if(|batch| batch.events == 1).is_none(), "it is not in front");
@@ -172,4 +172,51 @@ async fn in_order_a_lane_has_one_batch_in_flight_and_a_failed_one_goes_again_fir
     assert!(tokio::time::timeout(Duration::from_millis(50), queue.lease()).await.is_err(), "held");
     queue.let_go();
     assert_eq!(queue.lease().await.unwrap().batch().events, 5);
+}
+
+#[tokio::test]
+async fn in_order_one_that_steps_aside_lets_its_lane_pass() {
+    let queue = queue(1_000_000, WhenFull::Block);
+    queue.keep_order();
+    for events in 1..=3 {
+        queue.push(Batch { lane: Some(0), ..batch(events, 10) }).unwrap();
+    }
+    queue.lease().await.unwrap().step_aside();
+    for events in [2, 3, 1] {
+        assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
+    }
+}
+
+/// A take-over, in order: what the process before has left on disk is older than what waits here.
+#[tokio::test]
+async fn in_order_what_comes_to_disk_late_goes_first() {
+    let directory = tempfile::tempdir().unwrap();
+    let older = Spool::open(directory.path(), 1 << 30).unwrap();
+    (1..=2).for_each(|events| older.append(&batch(events, 10)).unwrap());
+    let queue = queue(1_000_000, WhenFull::Overflow);
+    queue.keep_order();
+    queue.hold();
+    (3..=4).for_each(|events| queue.push(Batch { lane: Some(0), ..batch(events, 10) }).unwrap());
+    queue.let_go();
+    let leased = tokio::time::timeout(Duration::from_millis(50), queue.lease()).await;
+    assert!(leased.is_err(), "the disk is out of reach yet");
+    queue.fill_spool(Arc::new(older));
+    let refilling = thread::spawn({
+        let queue = Arc::clone(&queue);
+        move || queue.refill()
+    });
+    queue.push(Batch { lane: Some(0), ..batch(5, 10) }).unwrap();
+    for events in 1..=5 {
+        assert_eq!(queue.lease().await.unwrap().settle().unwrap().events, events);
+    }
+    // Nothing on disk any more: batches stay in memory again, though there is always one.
+    queue.push(Batch { lane: Some(0), ..batch(6, 10) }).unwrap();
+    while queue.lock().spilled {
+        queue.push(Batch { lane: Some(0), ..batch(7, 10) }).unwrap();
+        queue.lease().await.unwrap().settle();
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+    queue.close();
+    queue.abandon();
+    refilling.join().unwrap();
 }

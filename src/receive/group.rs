@@ -6,9 +6,9 @@ use std::os::fd::{AsFd, OwnedFd};
 use std::sync::Arc;
 
 use socket2::{Domain, Protocol, Socket, Type};
-use tracing::{info, warn};
+use tracing::{error, info, warn};
 
-use super::{Claim, Inherited, Member, steering};
+use super::{Claim, Inherited, Member, steering, try_steering};
 use crate::config::{Listener, Steering};
 use crate::socket::options::{self, GrantedBuffer, SocketMemory};
 
@@ -26,6 +26,8 @@ pub struct Group {
     /// False where datagrams carry no kernel receive time and the clock is read once a call instead.
     pub kernel_timestamps: bool,
     claim: Claim,
+    /// The first of the sockets that joins only when the process before lets go; none where all are bound.
+    joining: Option<usize>,
 }
 
 /// Why a listener could not be opened, and what to do about it.
@@ -69,23 +71,58 @@ impl Group {
     pub fn open(listener: &Listener, dual_stack: bool) -> Result<Self, BindError> {
         let claim = Claim::take(listener.address, dual_stack)
             .map_err(|source| BindError::new(listener.address, source))?;
-        Self::around(listener, dual_stack, claim, Vec::new())
+        Self::around(listener, dual_stack, claim, Vec::new(), None)
     }
 
-    /// Goes on with sockets that are open already, and binds what is missing. There are never fewer than were there before:
-    /// a socket that is closed loses what it holds.
+    /// Goes on with sockets that are open already, and makes those that are missing. There are never fewer than were there before:
+    /// a socket that is closed loses what it holds. Nor are there more unless the group `may_grow`. While another process
+    /// reads them, the new ones and the steering wait for [`Self::join`].
     ///
     /// # Errors
     /// As [`Self::open`].
-    pub fn go_on(listener: &Listener, dual_stack: bool, inherited: Inherited) -> Result<Self, BindError> {
+    pub fn go_on(
+        listener: &Listener,
+        dual_stack: bool,
+        inherited: Inherited,
+        may_grow: bool,
+    ) -> Result<Self, BindError> {
         let failed = |source| BindError::new(listener.address, source);
         let claim = match inherited.claim {
             Some(lock) => Claim::continued(lock),
             None => Claim::lock(listener.address).map_err(failed)?,
         };
         let kept = inherited.kept;
-        let sockets = inherited.sockets.into_iter().map(|socket| Member::inherited(socket, kept)).collect();
-        Self::around(listener, dual_stack, claim, sockets)
+        let sockets: Vec<_> =
+            inherited.sockets.into_iter().map(|socket| Member::inherited(socket, kept)).collect();
+        let mut listener = listener.clone();
+        if !may_grow && listener.workers > sockets.len() {
+            let (wanted, workers) = (listener.workers, sockets.len());
+            warn!(address = %listener.address, wanted, workers, "another number of workers would change the order: a stop and a start can");
+            listener.workers = workers;
+        }
+        let joining = (!kept).then_some(sockets.len());
+        Self::around(&listener, dual_stack, claim, sockets, joining)
+    }
+
+    /// Binds what is not bound yet, and steers: from now on all sockets get datagrams. There is no way back by now, so a socket that
+    /// cannot join is done without.
+    pub fn join(&self) {
+        let Some(first) = self.joining else { return };
+        let bind = |member: &Arc<Member>| member.socket().bind(&self.listener.address.into());
+        let joined = self.sockets[first..].iter().try_fold(first, |count, member| {
+            bind(member).map(|()| count + 1).map_err(|error| (count, error))
+        });
+        let workers = joined.unwrap_or_else(|(workers, error)| {
+            let wanted = self.listener.workers;
+            error!(address = %self.listener.address, %error, wanted, workers, "a socket could not join: its worker has nothing to read");
+            workers
+        });
+        steer(&Listener { workers, ..self.listener.clone() }, &self.sockets[0], false);
+    }
+
+    /// Has datagrams come again, should the process before have turned them away at its end.
+    pub fn accept_new_datagrams(&self) {
+        self.sockets.iter().for_each(|member| options::accept_new_datagrams(member.as_fd()));
     }
 
     fn around(
@@ -93,6 +130,7 @@ impl Group {
         dual_stack: bool,
         claim: Claim,
         mut members: Vec<Member>,
+        joining: Option<usize>,
     ) -> Result<Self, BindError> {
         let failed = |source| BindError::new(listener.address, source);
         let mut listener = listener.clone();
@@ -115,17 +153,22 @@ impl Group {
             let socket = open_socket(listener.address, dual_stack).map_err(failed)?;
             // Before bind, or the first burst meets the small default buffer.
             prepare(&socket).map_err(failed)?;
-            socket.bind(&listener.address.into()).map_err(failed)?;
+            if joining.is_none() {
+                socket.bind(&listener.address.into()).map_err(failed)?;
+            }
             members.push(Member::new(socket));
         }
-        let steering = steer(&listener, &members[0], is_new);
+        let steering = match joining {
+            None => steer(&listener, &members[0], is_new),
+            Some(_) => try_steering(listener.steering).map_or(Steering::Flow, |()| listener.steering),
+        };
         if let Err(error) = &stamped {
             warn!(%error, "no kernel receive times: events carry the time at which they were read");
         }
         report(&listener, steering, buffer);
         let sockets = members.into_iter().map(Arc::new).collect();
         let kernel_timestamps = stamped.is_ok();
-        Ok(Self { listener, sockets, steering, buffer, kernel_timestamps, claim })
+        Ok(Self { listener, sockets, steering, buffer, kernel_timestamps, claim, joining })
     }
 
     /// Copies of the sockets' descriptors and of the lock for a successor, which may come to read them or not.
@@ -140,9 +183,12 @@ impl Group {
         Ok((copies, lock))
     }
 
-    /// No successor has them any more: steered as before.
+    /// No successor has them any more: buffers and steering as before.
     pub fn take_back(&self) {
-        self.sockets.iter().for_each(|member| member.take_back());
+        for member in &self.sockets {
+            member.take_back();
+            options::request_receive_buffer(member.as_fd(), self.buffer.asked).ok(); // it was granted once
+        }
         steer(&self.listener, &self.sockets[0], false);
     }
 

@@ -30,6 +30,9 @@ const TIME_MASK: u64 = (1 << TIME_BITS) - 1;
 /// Time is counted in these parts of the interval between two messages at the limit, so that it needs no division.
 const PARTS: u64 = 16;
 
+/// Seconds.
+const DAY: i64 = 86_400;
+
 #[repr(align(64))]
 #[derive(Debug, Default)]
 struct Line([AtomicU64; WAYS]);
@@ -57,7 +60,8 @@ impl Limiter {
         Some(Self {
             pace: (tokens * PARTS) as f64 / limit.window.as_secs_f64(),
             depth: tokens * PARTS,
-            epoch: now.seconds,
+            // Before now: datagrams may have waited in the sockets for longer than this process lives.
+            epoch: now.seconds - DAY,
             latest: AtomicU64::new(0),
             hash: RandomState::new(),
             lines: (0..SETS).map(|_| Line::default()).collect(),

@@ -81,7 +81,7 @@ pub struct Spool {
     damaged: AtomicU64,
     /// Something was appended since the last sync.
     dirty: AtomicBool,
-    _lock: File,
+    claim: File,
 }
 
 #[derive(Debug, Default)]
@@ -115,7 +115,7 @@ impl Spool {
             recovered,
             damaged: AtomicU64::new(0),
             dirty: AtomicBool::new(false),
-            _lock: lock,
+            claim: lock,
         })
     }
 
@@ -222,6 +222,11 @@ impl Spool {
     /// What is on disk.
     pub fn level(&self) -> Level {
         self.lock().level()
+    }
+
+    /// Lets another process have the directory. Nothing is appended or taken any more.
+    pub fn let_go(&self) {
+        self.claim.unlock().ok(); // it ends with the process at the latest
     }
 
     /// Bytes that may be on disk.

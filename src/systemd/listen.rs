@@ -1,6 +1,6 @@
 //! Sockets of a socket unit, and those of the process before that the manager has kept (systemd's fd store).
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::env;
 use std::io;
 use std::net::SocketAddr;
@@ -14,8 +14,13 @@ use super::{Notifier, variable};
 use crate::receive::{Group, Inherited, address_of};
 use crate::socket::passed::take_passed;
 
-/// What the names of kept sockets begin with; the number behind it is the place in the group.
+/// What the names of kept sockets begin with; behind it come the place in the group, and the address without what a name may
+/// not have.
 const NAME: &str = "sluicegate-";
+
+fn name_of(place: usize, address: SocketAddr) -> String {
+    format!("{NAME}{place}-{}", address.to_string().replace(':', "_"))
+}
 
 /// The sockets that the manager passes, by address, each group in the order in which it was bound: those of the socket
 /// unit in the unit's order, then those that were kept, by their numbers. The manager gives these in any order.
@@ -30,7 +35,7 @@ pub fn inherited() -> Vec<Inherited> {
     for fd in take_passed(count) {
         let socket = Socket::from(fd);
         let name = names.next().unwrap_or_default();
-        let place = name.strip_prefix(NAME).and_then(|place| place.parse().ok());
+        let place = name.strip_prefix(NAME).and_then(|rest| rest.split('-').next()?.parse().ok());
         match address_of(&socket) {
             Ok(address) => groups.entry(address).or_default().push((place, socket)),
             Err(error) => warn!(name, %error, "the service manager passed what is no UDP socket"),
@@ -57,6 +62,7 @@ pub fn inherited() -> Vec<Inherited> {
 /// (`FileDescriptorStoreMax=`; systemd 254 and newer say how much).
 pub fn keep(notifier: &Notifier, groups: &[Group]) {
     let Some(room) = variable::<usize>("FDSTORE") else { return };
+    forget(notifier, groups);
     let wanted: usize = groups.iter().map(|group| group.sockets.len()).sum();
     if wanted > room {
         warn!(
@@ -66,11 +72,11 @@ pub fn keep(notifier: &Notifier, groups: &[Group]) {
         );
         return;
     }
-    for (place, member) in groups.iter().flat_map(|group| group.sockets.iter().enumerate()) {
-        if member.lives_on() {
-            continue;
-        }
-        match store(notifier, place, member) {
+    let members = groups.iter().flat_map(|group| {
+        group.sockets.iter().enumerate().map(|(place, member)| (place, group.listener.address, member))
+    });
+    for (place, address, member) in members.filter(|(_, _, member)| !member.lives_on()) {
+        match store(notifier, &name_of(place, address), member) {
             Ok(()) => member.keep(),
             Err(error) => {
                 warn!(%error, "the service manager does not keep a socket: a restart loses what it holds");
@@ -79,8 +85,22 @@ pub fn keep(notifier: &Notifier, groups: &[Group]) {
     }
 }
 
-fn store(notifier: &Notifier, place: usize, member: &impl AsFd) -> io::Result<()> {
+/// Has the manager close what it has kept for addresses that are not in the configuration any more: nobody would read it.
+fn forget(notifier: &Notifier, groups: &[Group]) {
+    let places = |group: &Group| {
+        (0..group.sockets.len()).map(|at| name_of(at, group.listener.address)).collect::<Vec<_>>()
+    };
+    let known: BTreeSet<_> = groups.iter().flat_map(places).collect();
+    for name in env::var("LISTEN_FDNAMES").unwrap_or_default().split(':') {
+        if name.starts_with(NAME) && !known.contains(name) {
+            info!(name, "the service manager need not keep this socket any more");
+            notifier.send(&format!("FDSTOREREMOVE=1\nFDNAME={name}"), &[]).ok(); // as good as it gets
+        }
+    }
+}
+
+fn store(notifier: &Notifier, name: &str, member: &impl AsFd) -> io::Result<()> {
     // FDPOLL=0: a UDP socket with an error is as good as before.
-    let message = format!("FDSTORE=1\nFDNAME={NAME}{place}\nFDPOLL=0");
+    let message = format!("FDSTORE=1\nFDNAME={name}\nFDPOLL=0");
     notifier.send(&message, &[member.as_fd()])
 }

@@ -15,8 +15,8 @@ use tracing::{info, warn};
 use super::message::{self, GroupOffer, Message};
 use super::place::address;
 use super::{VERSION, peer};
-use crate::config::Config;
-use crate::receive::Inherited;
+use crate::config::{Config, Listener};
+use crate::receive::{Claim, Inherited};
 
 /// How long the running process may take for an answer.
 const PATIENCE: Duration = Duration::from_secs(10);
@@ -41,6 +41,7 @@ pub enum AskError {
 #[derive(Debug)]
 pub struct Taken {
     connection: Socket,
+    pid: u32,
     groups: Vec<GroupOffer>,
     wanted: Vec<usize>,
     inherited: Vec<Inherited>,
@@ -56,6 +57,7 @@ pub fn ask(path: &Path, config: &Config) -> Result<Option<Taken>, AskError> {
     let failed = |error| AskError::Failed { path: path.display().to_string(), error };
     let Some(connection) = connect(path).map_err(failed)? else {
         warn!(path = %path.display(), "nobody to take over from; starting anew");
+        wait_until_free(config);
         return Ok(None);
     };
     let pid = peer(&connection).map_err(failed)?;
@@ -63,6 +65,7 @@ pub fn ask(path: &Path, config: &Config) -> Result<Option<Taken>, AskError> {
         Err(AskError::Failed { error, .. }) if is_gone(&error) => {
             warn!(pid, "the process to take over from ended in the middle; starting anew");
             wait_for_end(pid);
+            wait_until_free(config);
             Ok(None)
         }
         Err(AskError::Failed { error, .. }) => Err(failed(error)),
@@ -95,7 +98,7 @@ fn talk(connection: Socket, pid: u32, config: &Config) -> Result<Taken, AskError
             (other, _) => return Err(failed(unexpected(&other))),
         }
     }
-    unpack(connection, groups, admin, fds, &listeners).map_err(failed)
+    unpack((connection, pid), groups, admin, fds, &listeners).map_err(failed)
 }
 
 fn is_gone(error: &io::Error) -> bool {
@@ -108,7 +111,23 @@ fn wait_for_end(pid: u32) {
     const LOOK: Duration = Duration::from_millis(10);
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
     for _ in 0..100 {
-        if pid.is_none_or(|pid| test_kill_process(pid).is_err()) {
+        // One that cannot be seen from here is given the time.
+        if pid.is_some_and(|pid| test_kill_process(pid).is_err()) {
+            return;
+        }
+        thread::sleep(LOOK);
+    }
+}
+
+/// The sockets of a process that is dying are closed one after the other: the one that is asked, and only then the others.
+fn wait_until_free(config: &Config) {
+    const LOOK: Duration = Duration::from_millis(10);
+    let is_taken = |listener: &Listener| {
+        let claim = Claim::take(listener.address, listener.is_dual_stack(&config.listeners));
+        claim.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
+    };
+    for _ in 0..100 {
+        if !config.listeners.iter().any(is_taken) {
             return;
         }
         thread::sleep(LOOK);
@@ -133,7 +152,7 @@ fn unexpected(message: &Message) -> io::Error {
 }
 
 fn unpack(
-    connection: Socket,
+    (connection, pid): (Socket, u32),
     groups: Vec<GroupOffer>,
     admin: Option<SocketAddr>,
     fds: Vec<OwnedFd>,
@@ -155,7 +174,7 @@ fn unpack(
         taken.check()?;
     }
     let admin = admin.zip(fds.next().map(TcpListener::from));
-    Ok(Taken { connection, groups, wanted, inherited, admin })
+    Ok(Taken { connection, pid, groups, wanted, inherited, admin })
 }
 
 impl Taken {
@@ -169,12 +188,20 @@ impl Taken {
         self.admin.take().filter(|(theirs, _)| *theirs == address).map(|(_, listener)| listener)
     }
 
-    /// Says that this process reads, and waits until the other one does not any more.
-    pub fn reading(self) -> Released {
-        let Self { connection, groups, wanted, .. } = self;
-        let told = message::send(&connection, &Message::Reading { groups: wanted }, &[])
-            .and_then(|()| message::receive(&connection));
-        let drops = match told {
+    /// Says that this process is ready to read, and waits until the other one does not any more.
+    ///
+    /// # Errors
+    /// When the other one has given this process up and goes on.
+    pub fn reading(self) -> Result<Released, AskError> {
+        let Self { connection, pid, groups, wanted, .. } = self;
+        // It fails where the other one has closed the connection, and perhaps said why.
+        message::send(&connection, &Message::Reading { groups: wanted }, &[]).ok();
+        let answer = match message::receive(&connection) {
+            Err(error) if error.kind() == io::ErrorKind::ConnectionReset => message::receive(&connection),
+            answer => answer,
+        };
+        let drops = match answer {
+            Ok((Message::Refused { why }, _)) => return Err(AskError::Refused(why)),
             Ok((Message::Released { drops }, _)) => {
                 info!("taken over: the process before finishes what it has");
                 groups.iter().map(|group| group.address).zip(drops).collect()
@@ -186,10 +213,11 @@ impl Taken {
             }
             Err(error) => {
                 warn!(%error, "taken over from a process that did not say that it has let go");
+                wait_for_end(pid);
                 Vec::new()
             }
         };
-        Released { connection, drops }
+        Ok(Released { connection, drops })
     }
 }
 

@@ -1,9 +1,9 @@
 //! The sockets of a running sluicegate go to its successor, with what they hold: no datagram is lost in between.
 //!
 //! In: `takeover.path`, where the running process listens, and `run --takeover PATH`, which asks there. Out: the group's sockets
-//! (`SCM_RIGHTS`, unix(7)), the lock on the address, and the admin port. Until the successor says that it reads, nothing changes for
-//! the running process, and whatever goes wrong leaves it as it was. For a moment both read: a datagram is read by one of them.
-//! Where order is kept, the successor says `reading` when it could, and begins with `released`.
+//! (`SCM_RIGHTS`, unix(7)), the lock on the address, and the admin port. Until the successor says `reading`, when it is ready to, nothing
+//! changes for the running process, and whatever goes wrong leaves it as it was. It begins with `released`: the sockets hold what comes
+//! in between.
 //!
 //! One message a packet (`SOCK_SEQPACKET`), JSON, the first with a version:
 //!

@@ -109,9 +109,27 @@ fn a_worker_that_is_stuck_ends_the_signs_of_life() {
     run.kill();
 }
 
-/// Restarts in a row: three in CI, more by hand (SLUICEGATE_RESTARTS=10).
+/// Restarts in a row; more by hand (SLUICEGATE_RESTARTS=100).
 fn restarts() -> u32 {
-    std::env::var("SLUICEGATE_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(3)
+    std::env::var("SLUICEGATE_RESTARTS").ok().and_then(|n| n.parse().ok()).unwrap_or(10)
+}
+
+#[test]
+fn a_socket_is_kept_no_longer_than_its_address_is_in_the_configuration() {
+    let (before, after, vector) = (free_udp(), free_udp(), free_tcp());
+    let mut manager = manager::Manager::new(before, 0, 8);
+    let url = format!("http://{vector}");
+    let mut start = |address: std::net::SocketAddr| {
+        let address = address.to_string();
+        let run =
+            manager.start(&["run", "--listen", &address, "--vector", &url, "--workers", "2", "--admin="]);
+        assert!(run.stop().status.success());
+        let kept =
+            |port: u16| manager.store.iter().filter(|(name, _)| name.ends_with(&format!("_{port}"))).count();
+        (kept(before.port()), kept(after.port()))
+    };
+    assert_eq!(start(before), (2, 0));
+    assert_eq!(start(after), (0, 2));
 }
 
 /// Two sockets of the unit and two that the process opens beside them; or all of them the unit's, and no store.

@@ -41,26 +41,10 @@ impl Stage {
         let inherited = taken.as_mut().map_or_else(systemd::inherited, Taken::take_groups);
         let pipeline = Pipeline::go_on(config, inherited, taken.is_some()).map_err(Failure::failed)?;
         let admin = port.and_then(|(address, listener)| serve(address, listener, &pipeline));
-        let mut before = None;
-        if let Some(taken) = taken {
-            let reading = tokio::task::spawn_blocking(move || taken.reading());
-            match reading.await {
-                Ok(released) => {
-                    pipeline.succeed(&released.drops);
-                    let let_go = pipeline.let_go();
-                    let released = Arc::new(released);
-                    before = Some(Arc::clone(&released));
-                    tokio::task::spawn_blocking(move || {
-                        released.wait_for_end();
-                        let_go();
-                    });
-                }
-                Err(_) => {
-                    pipeline.succeed(&[]);
-                    pipeline.let_go()();
-                }
-            }
-        }
+        let before = match taken {
+            Some(taken) => Some(succeed(&pipeline, taken).await?),
+            None => None,
+        };
         let succession = Succession::open(server, admin, before);
         let notifier = Arc::new(Notifier::from_environment());
         pipeline.keep(&notifier);
@@ -68,6 +52,20 @@ impl Stage {
         tokio::spawn(supervise::report(Arc::clone(&notifier), pipeline.view()));
         Ok(Self { pipeline, notifier, succession })
     }
+}
+
+/// Begins to read where the process before stops.
+async fn succeed(pipeline: &Pipeline, taken: Taken) -> Result<Arc<Released>, Failure> {
+    let reading = tokio::task::spawn_blocking(move || taken.reading());
+    let released = Arc::new(reading.await.map_err(Failure::failed)?.map_err(Failure::failed)?);
+    pipeline.succeed(&released.drops);
+    let let_go = pipeline.let_go();
+    let before = Arc::clone(&released);
+    tokio::task::spawn_blocking(move || {
+        before.wait_for_end();
+        let_go();
+    });
+    Ok(released)
 }
 
 /// The admin port: the one of the process before, or a new one.

@@ -56,6 +56,20 @@ fn a_sender_at_the_limit_loses_nothing_and_one_at_twice_the_limit_half() {
     }
 }
 
+/// Nobody read the sockets for half a minute before this process began: what waited there came at its sender's usual rate.
+#[test]
+fn what_waited_since_before_the_start_counts_for_when_it_came() {
+    let limiter = limiter(1_000, SECOND);
+    for millis in 0..30_000_u64 {
+        let time = Timestamp {
+            seconds: START.seconds - 30 + (millis / 1_000) as i64,
+            nanos: (millis % 1_000) as u32 * 1_000_000,
+        };
+        assert_eq!(limiter.take(sender(1), 1, time), 1, "after {millis} ms");
+        limiter.advance(time);
+    }
+}
+
 #[test]
 fn a_million_made_up_senders_take_no_memory_and_no_message_of_others() {
     let limiter = limiter(1_000, SECOND);

@@ -94,6 +94,9 @@ impl Manager {
         .ok()?;
         let said = String::from_utf8(text[..received.bytes].to_vec()).unwrap();
         let name = said.lines().find_map(|line| line.strip_prefix("FDNAME="));
+        if said.lines().any(|line| line == "FDSTOREREMOVE=1") {
+            self.store.retain(|(kept, _)| kept != name.unwrap());
+        }
         for message in control.drain() {
             if let RecvAncillaryMessage::ScmRights(fds) = message {
                 assert!(said.lines().any(|line| line == "FDSTORE=1"), "{said}");

@@ -113,7 +113,9 @@ impl Process {
     }
 
     pub fn is_running(&self) -> bool {
-        Path::new(&format!("/proc/{}", self.child.id())).exists()
+        // One that has ended is a zombie until it is waited for.
+        let state = std::fs::read_to_string(format!("/proc/{}/stat", self.child.id())).unwrap_or_default();
+        state.rsplit_once(") ").is_some_and(|(_, rest)| !rest.starts_with('Z'))
     }
 
     pub fn id(&self) -> u32 {
