@@ -198,7 +198,9 @@ impl Drop for Published {
 mod tests {
     use super::*;
 
-    fn take(path: &str) -> (Published, Option<(Arc<Socket>, Arc<Slot>)>) {
+    type Taken = (Published, Option<(Arc<Socket>, Arc<Slot>)>);
+
+    fn take(path: &str) -> Taken {
         let (published, listening) = Place::prepare(Path::new(path)).unwrap().publish().unwrap();
         (published, listening.wait())
     }
