@@ -7,28 +7,22 @@
 
 mod lanes;
 mod lease;
+mod overflow;
+mod state;
 
 pub use lease::Lease;
+pub use state::{Level, Levels};
 
-use std::collections::VecDeque;
 use std::sync::atomic::{AtomicBool, Ordering::Relaxed};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
-use std::time::Duration;
 
 use tokio::sync::Notify;
-use tracing::error;
 
 use crate::batch::Batch;
 use crate::config::{Buffer, WhenFull};
-use crate::logs::Occasionally;
-use crate::spool::{self, Place, Spool};
+use crate::spool::Place;
 use lanes::Lanes;
-
-/// A full disk comes with every batch.
-static FAILED: Occasionally = Occasionally::new();
-
-/// Bytes that a batch costs beside its own: its place in the queue, the allocator's and `Bytes`' books.
-const OVERHEAD: usize = 160;
+use state::{Back, OVERHEAD, State};
 
 /// A bounded queue of batches. Failed ones go back to its front.
 #[derive(Debug)]
@@ -47,24 +41,6 @@ pub struct Queue {
     abandoned: AtomicBool,
 }
 
-/// What the queue holds, in events and bytes.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Level {
-    /// Events.
-    pub events: u64,
-    /// Bytes of memory.
-    pub bytes: usize,
-}
-
-/// Both halves of what is neither received anew nor settled yet.
-#[derive(Debug, Clone, Copy, Default, PartialEq, Eq)]
-pub struct Levels {
-    /// Batches that wait for a stream.
-    pub waiting: Level,
-    /// Batches that a stream has leased.
-    pub in_flight: Level,
-}
-
 /// A batch that was not taken, and why.
 #[derive(Debug)]
 pub enum Refused {
@@ -76,39 +52,6 @@ pub enum Refused {
     SpoolFailed(Batch),
     /// The process is past its shutdown deadline.
     Abandoned(Batch),
-}
-
-/// What comes back of a batch.
-#[derive(Debug)]
-enum Back {
-    /// It is settled.
-    Nothing,
-    /// All of it, to be tried again first.
-    Whole(Batch),
-    /// Its halves, in this order.
-    Halves(Batch, Batch),
-    /// All of it, to be tried again after all others, unless order is kept.
-    Behind(Batch),
-    /// All of it, after all others.
-    Last(Batch),
-}
-
-#[derive(Debug, Default)]
-struct State {
-    waiting: VecDeque<Batch>,
-    levels: Levels,
-    /// Where each lane's order is kept.
-    lanes: Option<Lanes>,
-    /// Batches are on disk, or on their way from there: where order is kept, new ones go behind them.
-    spilled: bool,
-    /// Nothing leaves yet: the process before has older batches.
-    held: bool,
-    /// Nor while what it has left on disk is out of reach.
-    awaits_disk: bool,
-    /// No worker is left to push: streams end when the rest is settled.
-    closed: bool,
-    /// Nothing is taken or leased any more.
-    abandoned: bool,
 }
 
 impl Queue {
@@ -147,12 +90,6 @@ impl Queue {
     /// Lets batches out.
     pub fn let_go(&self) {
         self.lock().held = false;
-        self.ready.notify_one();
-    }
-
-    /// There will be no spool.
-    pub fn go_without_spool(&self) {
-        self.lock().awaits_disk = false;
         self.ready.notify_one();
     }
 
@@ -212,45 +149,6 @@ impl Queue {
         drop(state);
         self.ready.notify_one();
         Ok(())
-    }
-
-    fn append(&self, batch: Batch) -> Result<(), Refused> {
-        let Some(spool) = self.spool() else { return Err(Refused::Full(batch)) };
-        spool.append(&batch).map_err(|refused| match refused {
-            spool::Refused::Full => Refused::SpoolFull(batch),
-            spool::Refused::Failed(error) => {
-                if let Some(suppressed) = FAILED.now() {
-                    error!(%error, suppressed, "a batch could not be kept on disk and is shed");
-                }
-                Refused::SpoolFailed(batch)
-            }
-        })
-    }
-
-    /// Brings batches from disk into memory, oldest first, whenever that is half empty; until the queue is closed or
-    /// abandoned. A thread's whole life.
-    pub fn refill(&self) {
-        const LOOK: Duration = Duration::from_millis(50); // what came to disk gives no sign
-        let Some(spool) = self.spool() else { return };
-        loop {
-            let mut state = self.lock();
-            while !state.closed && !state.abandoned && state.levels.waiting.bytes > self.limits.max_bytes / 2
-            {
-                state = self.room.wait_timeout(state, LOOK).unwrap_or_else(PoisonError::into_inner).0;
-            }
-            if state.closed || state.abandoned {
-                return;
-            }
-            drop(state);
-            let Some(batch) = spool.take() else {
-                // What came from there and is not settled bars the way for what is behind it.
-                self.lock().spilled &= spool.level().events > 0;
-                std::thread::sleep(LOOK);
-                continue;
-            };
-            self.lock().put_last(batch);
-            self.ready.notify_one();
-        }
     }
 
     /// Takes the first batch, waiting for one; none once the queue is closed and all is settled.
@@ -328,32 +226,6 @@ impl Queue {
         state.waiting.drain(..).collect()
     }
 
-    /// What waits on disk, where there is a spool.
-    pub fn spool(&self) -> Option<&Arc<Spool>> {
-        self.spool.get()
-    }
-
-    /// Overflows into this spool from now on. Where order is kept, what it holds comes before what waits here, which goes behind it.
-    pub fn fill_spool(&self, spool: Arc<Spool>) {
-        let mut state = self.lock();
-        if state.lanes.is_some() && spool.level().events > 0 {
-            state.spilled = true;
-            // Once in the life of a process, with all workers waiting: that is quicker than it is to keep them apart.
-            for batch in std::mem::take(&mut state.waiting) {
-                match spool.append(&batch) {
-                    Ok(()) => state.levels.waiting.remove(&batch),
-                    Err(_) => state.waiting.push_back(batch), // out of order is better than not at all
-                }
-            }
-        }
-        state.awaits_disk = false;
-        // Under the lock: a worker that has just found no spool is told, or sees it.
-        self.spool.fill(spool);
-        self.room.notify_all();
-        drop(state);
-        self.ready.notify_one();
-    }
-
     /// What waits and what is in flight.
     pub fn levels(&self) -> Levels {
         self.lock().levels
@@ -397,59 +269,6 @@ impl Queue {
     fn lock(&self) -> MutexGuard<'_, State> {
         // The state is consistent at every unlock, so a panic elsewhere does not spoil it.
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
-impl State {
-    /// The place of the batch that goes next.
-    fn first(&self) -> Option<usize> {
-        match &self.lanes {
-            _ if self.held || self.awaits_disk => None,
-            Some(lanes) => lanes.next(&self.waiting),
-            None => (!self.waiting.is_empty()).then_some(0),
-        }
-    }
-
-    fn take(&mut self, at: usize) -> Option<Batch> {
-        let batch = self.waiting.remove(at)?;
-        if let Some(lanes) = &mut self.lanes {
-            lanes.take(&batch);
-        }
-        self.levels.waiting.remove(&batch);
-        self.levels.in_flight.add(&batch);
-        Some(batch)
-    }
-
-    fn put_first(&mut self, batch: Batch) {
-        self.levels.waiting.add(&batch);
-        self.waiting.push_front(batch);
-    }
-
-    fn put_last(&mut self, batch: Batch) {
-        self.levels.waiting.add(&batch);
-        self.waiting.push_back(batch);
-    }
-
-    /// Whether a batch would overtake one on disk.
-    fn must_spill(&self) -> bool {
-        self.lanes.is_some() && self.spilled
-    }
-
-    fn is_finished(&self) -> bool {
-        let settled = self.waiting.is_empty() && self.levels.in_flight.events == 0;
-        self.abandoned || (self.closed && settled)
-    }
-}
-
-impl Level {
-    fn add(&mut self, batch: &Batch) {
-        self.events += batch.events;
-        self.bytes += batch.weight + OVERHEAD;
-    }
-
-    fn remove(&mut self, batch: &Batch) {
-        self.events -= batch.events;
-        self.bytes -= batch.weight + OVERHEAD;
     }
 }
 

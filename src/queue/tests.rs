@@ -4,6 +4,7 @@ use std::time::Duration;
 use super::*;
 use crate::batch::{Answers, Closed, Trouble};
 use crate::datagram::Timestamp;
+use crate::spool::Spool;
 
 fn batch(events: u64, weight: usize) -> Batch {
     let received = Timestamp { seconds: 0, nanos: 0 };
