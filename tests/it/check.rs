@@ -258,6 +258,9 @@ fn web_server() -> SocketAddr {
             let mut stream = stream.unwrap();
             stream.read_exact(&mut [0; 24]).ok(); // the preface (RFC 9113, 3.4)
             stream.write_all(b"HTTP/1.1 400 Bad Request\r\nContent-Length: 0\r\n\r\n").ok();
+            // A close with something unread would be a reset, and the answer perhaps lost with it.
+            stream.shutdown(std::net::Shutdown::Write).ok();
+            std::io::copy(&mut stream, &mut std::io::sink()).ok();
         }
     });
     address
