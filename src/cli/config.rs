@@ -1,6 +1,6 @@
 //! `sluicegate config`: the effective configuration, or the schema of configuration files.
 
-use super::flags::{All, Flags};
+use super::flags::{All, Flags, warn_of_unknown_variables};
 use super::{Failure, print};
 use crate::config::{Config, show};
 
@@ -18,6 +18,8 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let schema = serde_json::to_string_pretty(&show::schema()).map_err(Failure::failed)?;
         return print(&schema);
     }
-    let config: Config = args.flags.config()?;
+    warn_of_unknown_variables();
+    // The first thing that one types has no ends yet.
+    let config: Config = args.flags.config_or_shown()?;
     print(show::to_toml(&config).trim_end())
 }

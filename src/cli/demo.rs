@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use super::flags::{Flags, Inner};
 use super::table::{grouped, percent, row};
-use super::{Failure, load, print, runtime};
+use super::{Failure, admin_port, load, print, runtime};
 use crate::books::{Report, per_event, process_cpu_us};
 use crate::config::{Endpoint, units};
 use crate::load::{Load, Sent, Until};
@@ -59,7 +59,9 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
 
     let counter = Arc::new(Counter::default());
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&counter), pending()));
+    let port = admin_port::bind(&config, None)?;
     let pipeline = Pipeline::start(&config).map_err(Failure::failed)?;
+    let _admin = port.and_then(|port| admin_port::serve(port, &pipeline));
     print(&format!(
         "\none flow (one address, one port) of {} messages a second, {} bytes each, for {} s …\n",
         grouped(args.rate as u64),

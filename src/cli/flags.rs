@@ -77,6 +77,31 @@ impl<G: Group> Args for Flags<G> {
     }
 }
 
+fn variable(key: &Key) -> String {
+    format!("SLUICEGATE_{}", key.flag.to_uppercase().replace('-', "_"))
+}
+
+/// Says which variables look like options and are none. No mistake: Kubernetes makes some up for a Service named `sluicegate`.
+pub(super) fn warn_of_unknown_variables() {
+    let is_unknown = |name: &String| {
+        let rest = name.strip_prefix("SLUICEGATE_").filter(|rest| *rest != "CONFIG");
+        rest.is_some_and(|rest| {
+            let is_services = rest == "PORT" || rest.starts_with("PORT_") || rest.starts_with("SERVICE_");
+            !is_services && !KEYS.iter().any(|key| variable(key) == *name)
+        })
+    };
+    for name in std::env::vars_os().filter_map(|(name, _)| name.into_string().ok()).filter(is_unknown) {
+        let known = KEYS.iter().map(variable);
+        let likeness = |known: &String| strsim::jaro_winkler(known, &name);
+        let nearest = known.max_by(|a, b| likeness(a).total_cmp(&likeness(b))).unwrap_or_default();
+        tracing::warn!(
+            variable = name,
+            perhaps = nearest,
+            "this environment variable is no option, and passed over"
+        );
+    }
+}
+
 fn flag(key: &'static Key, defaults: &Config) -> Arg {
     let default = match (key.show)(defaults, 0) {
         _ if matches!(key.flag, "listen" | "vector" | "workers") => String::new(),
@@ -87,7 +112,7 @@ fn flag(key: &'static Key, defaults: &Config) -> Arg {
     };
     let arg = Arg::new(key.path)
         .long(key.flag)
-        .env(format!("SLUICEGATE_{}", key.flag.to_uppercase().replace('-', "_")))
+        .env(variable(key))
         .hide_env(true)
         .help(format!("{}{default}", key.help));
     match key.kind {
@@ -141,6 +166,13 @@ impl<G> Flags<G> {
     /// The configuration, or everything that is wrong with it.
     pub(super) fn checked(&self) -> Result<Config, Vec<Invalid>> {
         self.draft(None).finish()
+    }
+
+    /// The configuration, with examples for an end that is not given.
+    pub(super) fn config_or_shown(&self) -> Result<Config, Failure> {
+        let mut draft = self.draft(None);
+        draft.show_ends();
+        draft.finish().map_err(|found| failure(&found))
     }
 
     /// The configuration with these ends in place of what the file says.

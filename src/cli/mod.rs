@@ -2,6 +2,7 @@
 //!
 //! Exit codes: 0 clean, 1 failed, 2 bad usage or configuration. Results go to stdout, logs and errors to stderr.
 
+mod admin_port;
 mod bench;
 mod check;
 mod config;
@@ -24,7 +25,7 @@ use clap::{Parser, Subcommand};
 use serde::Serialize;
 use tokio::signal::unix::{SignalKind, signal};
 
-/// Drains UDP syslog on every core and streams it to Vector over gRPC, losing nothing it received.
+/// Drains UDP syslog on every core and streams it to Vector; what it received is delivered, or counted with the reason.
 #[derive(Debug, Parser)]
 #[command(version, arg_required_else_help = true)]
 struct Cli {
@@ -116,7 +117,9 @@ pub fn main() -> ExitCode {
 
 fn fail(failure: &Failure) -> ExitCode {
     // Nothing is left to tell it to when stderr is closed.
-    writeln!(io::stderr(), "sluicegate: {}", failure.message).ok();
+    if !failure.message.is_empty() {
+        writeln!(io::stderr(), "sluicegate: {}", failure.message).ok();
+    }
     failure.code.into()
 }
 
@@ -133,8 +136,13 @@ fn print_json(value: &impl Serialize) -> Result<(), Failure> {
 }
 
 fn print(text: &str) -> Result<(), Failure> {
-    writeln!(io::stdout(), "{text}")
-        .map_err(|error| Failure::failed(format!("cannot write to stdout: {error}")))
+    match writeln!(io::stdout(), "{text}") {
+        // `| head` has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => {
+            Err(Failure { code: 1, message: String::new() })
+        }
+        written => written.map_err(|error| Failure::failed(format!("cannot write to stdout: {error}"))),
+    }
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {

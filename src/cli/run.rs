@@ -12,7 +12,7 @@ use std::time::Duration;
 use tokio::task::JoinHandle;
 
 use self::stage::{Stage, Succession};
-use super::flags::{All, Flags};
+use super::flags::{All, Flags, warn_of_unknown_variables};
 use super::{Ask, Failure, Signals, print_json, runtime, supervise};
 use crate::books::Report;
 use crate::config::{Config, Endpoint, WhenFull};
@@ -42,6 +42,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         // Before anything that takes time: a SIGHUP at the start must not end the process.
         let signals = Signals::listen()?;
         let flags = args.flags.clone();
+        warn_of_unknown_variables();
         if args.stdout {
             let config = flags.config_between(None, embedded(0))?;
             logs::configure(&config.log);

@@ -27,7 +27,9 @@ impl Config {
         for (at, listener) in self.listeners.iter().enumerate() {
             let path = |name: &str| format!("listeners[{at}].{name}");
             let address = listener.address;
-            check.that(address.port() != 0, &path("address"), "port 0 would be a random one; name a port");
+            // Where no address is given at all, there is this one.
+            let problem = "no address with a port is given: name one, such as [::]:5514";
+            check.that(address.port() != 0, &path("address"), problem);
             let twice = self.listeners[..at].iter().any(|other| other.address == address);
             check.that(
                 !twice,

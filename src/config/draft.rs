@@ -36,6 +36,17 @@ impl Draft {
         draft.config
     }
 
+    /// Puts examples where nothing says where to listen or to push.
+    pub fn show_ends(&mut self) {
+        if self.config.listeners.is_empty() {
+            self.add_listener(Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 5_514)));
+        }
+        if self.config.vector.endpoints.is_empty() {
+            self.config.vector.endpoints =
+                vec![super::Endpoint { tls: false, host: "127.0.0.1".into(), port: 6_000 }];
+        }
+    }
+
     /// Makes a listener's keys mean the listener by this number; every one when none.
     pub fn for_listener(&mut self, at: Option<usize>) {
         self.listener = at;

@@ -150,6 +150,11 @@ impl Default for Admin {
     }
 }
 
+/// A choice as it is written in a configuration.
+pub fn word(choice: &impl clap::ValueEnum) -> String {
+    choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
+}
+
 /// Which socket of a group the kernel gives a datagram to.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
 #[serde(rename_all = "snake_case")]

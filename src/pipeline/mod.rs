@@ -24,6 +24,7 @@ use crate::queue::Queue;
 use crate::receive::{BindError, Group, Inherited, Stop};
 use crate::spool;
 use crate::view::View;
+pub use reload::is_live;
 use start::Shared;
 
 /// How often the kernel's drop counters and queue depths are read.
@@ -95,7 +96,7 @@ impl Pipeline {
         let spool = start::open_spool(config, succeeds)?;
         let books = Arc::new(Books { desks, spool: Arc::clone(&spool), ..Books::default() });
         let (dead_letters, writing) = start::open_dead_letters(config, &books)?;
-        start::announce(config);
+        start::announce(config, &groups);
 
         let limiter = start::limiter(config);
         let rules = start::rules(config, limiter.as_ref());
@@ -165,7 +166,10 @@ impl Pipeline {
     /// Turns new datagrams away, drains the sockets, flushes, and waits for acknowledgements until `timeout` is over
     /// or `hurry` completes; what is left then is counted as shed.
     pub async fn stop(mut self, timeout: Duration, hurry: impl Future<Output = ()>) -> Report {
-        info!("stopping: draining the sockets");
+        match self.groups.iter().all(Group::lives_on) {
+            true => info!("stopping: somebody else reads the sockets, or will"),
+            false => info!("stopping: draining the sockets"),
+        }
         self.view.set_stopping();
         self.end_reading();
         let workers = std::mem::take(&mut self.workers);

@@ -56,11 +56,22 @@ impl Pipeline {
         let books = &self.books.reloads;
         books.applied.fetch_add(1, Relaxed);
         books.last_refused.store(0, Relaxed);
-        info!(changed = live.join(", "), "the configuration was read again and is in force");
+        match live.is_empty() {
+            true => info!(
+                "the configuration was read again and is in force: nothing has changed that can be changed"
+            ),
+            false => info!(changed = live.join(", "), "the configuration was read again and is in force"),
+        }
         if !waiting.is_empty() {
+            let how = match old.takeover_path {
+                Some(_) => "with run --takeover it loses nothing",
+                None => {
+                    "it would lose nothing with run --takeover, had this process a takeover.path, or with sockets of systemd's"
+                }
+            };
             warn!(
                 keys = waiting.join(", "),
-                "these changes need a restart, which loses nothing with --takeover; the old values stay in force"
+                how, "these changes need a restart; the old values stay in force"
             );
         }
     }
@@ -89,8 +100,8 @@ impl Pipeline {
     }
 }
 
-/// The sections and keys that change without a restart.
-fn is_live(path: &str) -> bool {
+/// Whether a key of the configuration changes without a restart, by its path.
+pub fn is_live(path: &str) -> bool {
     ["parse.", "rate_limit.", "vector.", "log.", "listeners[].permit_origin"]
         .iter()
         .any(|live| path.starts_with(live))

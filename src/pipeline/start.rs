@@ -12,7 +12,7 @@ use tracing::{error, info, warn};
 use super::StartError;
 use crate::batch::{Limits, OpenBatch, Pool};
 use crate::books::{Books, Desk, WorkerBooks};
-use crate::config::{Batch, Config, Listener, WhenFull};
+use crate::config::{Batch, Config, Listener, WhenFull, word};
 use crate::datagram::Timestamp;
 use crate::dead_letter::{DeadLetters, Writing};
 use crate::encode::Sequence;
@@ -113,15 +113,18 @@ pub(super) fn desks(groups: &[Group], top_senders: usize) -> Vec<Desk> {
 }
 
 /// What was made of the configuration, beside the listeners, which say so themselves.
-pub(super) fn announce(config: &Config) {
+pub(super) fn announce(config: &Config, groups: &[Group]) {
     let vector = &config.vector;
+    // There may be more workers than were asked for, with sockets that were handed over.
+    let listeners = groups.iter().map(|group| group.listener.clone()).collect();
+    let ceiling = Config { listeners, ..config.clone() }.memory_ceiling();
     for endpoint in &vector.endpoints {
         info!(%endpoint, connections = vector.connections, streams = vector.streams, "pushing to");
     }
     info!(
-        mode = ?config.parse.mode,
+        mode = word(&config.parse.mode),
         program = config.parse.program.as_ref().map(parse::Program::name),
-        memory_ceiling_bytes = config.memory_ceiling(),
+        memory_ceiling_bytes = ceiling,
         version = env!("CARGO_PKG_VERSION"),
         "sluicegate runs; the memory ceiling is beside the sockets' own buffers"
     );

@@ -1,6 +1,7 @@
 //! One HTTP/2 connection, for as long as it lasts, and then the next one.
 
 use std::sync::atomic::Ordering::Relaxed;
+use std::time::{Duration, Instant};
 
 use chrono::Utc;
 use futures_util::future::join_all;
@@ -19,11 +20,15 @@ use crate::tls::shown_time;
 /// The connection that tries a place which is not trusted.
 const PIONEER: usize = 0;
 
+/// A connection that ends sooner, with nothing acknowledged, was not wanted; after so many of them that is worth a word.
+const SHORT_LIFE: Duration = Duration::from_secs(2);
+const SUSPICIOUS: u32 = 3;
+
 /// Keeps a connection to the place until all work is done, or the place is retired.
 pub(super) async fn keep(place: Place, number: usize, context: Context) {
     let Target { endpoint, books, .. } = &place.target;
     let mut backoff = Backoff::new(context.vector.retry_initial_backoff);
-    let mut failing = None;
+    let (mut failing, mut short_lives) = (None, 0);
     loop {
         let mut seen = Seen::default();
         let dialling = async {
@@ -43,10 +48,21 @@ pub(super) async fn keep(place: Place, number: usize, context: Context) {
             Ok(connection) => {
                 info!(%endpoint, address = %place.address, connection = number, "connected");
                 failing = None;
+                let begun = Instant::now();
                 let _connected = Connected::new(books);
                 match use_up(&connection, &place, number, &context).await {
                     End::Finished => return,
-                    End::Broken { useful: true } => backoff.reset(),
+                    End::Broken { useful: true } => {
+                        backoff.reset();
+                        short_lives = 0;
+                    }
+                    End::Broken { useful: false } if begun.elapsed() < SHORT_LIFE => {
+                        short_lives += 1;
+                        if short_lives == SUSPICIOUS && number == PIONEER {
+                            let address = place.address;
+                            warn!(%endpoint, %address, "connections are closed as soon as they are made: is this the address of a `vector` source, and is its TLS off as http:// says?");
+                        }
+                    }
                     End::Broken { useful: false } => {}
                 }
             }

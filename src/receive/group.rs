@@ -9,7 +9,7 @@ use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{error, info, warn};
 
 use super::{Claim, Inherited, Member, steering, try_steering};
-use crate::config::{Listener, Steering};
+use crate::config::{Listener, Steering, word};
 use crate::socket::options::{self, GrantedBuffer, SocketMemory};
 
 /// A group of sockets on one address, index = bind order, which is what the steering program counts by.
@@ -197,6 +197,11 @@ impl Group {
         self.sockets.iter().for_each(|member| member.give());
     }
 
+    /// True when nothing of what its sockets hold is lost with this process.
+    pub fn lives_on(&self) -> bool {
+        self.sockets.iter().all(|member| member.lives_on())
+    }
+
     /// Each socket's queue and drops, now. A socket that does not tell counts as empty.
     pub fn memory(&self) -> impl Iterator<Item = SocketMemory> {
         self.sockets.iter().map(|socket| options::memory(socket.as_fd()).unwrap_or_default())
@@ -267,7 +272,7 @@ fn steer(listener: &Listener, first: &Member, is_new: bool) -> Steering {
 
 fn report(listener: &Listener, steering: Steering, buffer: GrantedBuffer) {
     info!(
-        address = %listener.address, workers = listener.workers, ?steering,
+        address = %listener.address, workers = listener.workers, steering = word(&steering),
         receive_buffer_bytes = buffer.granted * listener.workers, "listening"
     );
     if buffer.clamped() {

@@ -26,7 +26,7 @@ fn mistakes_are_answered_with_one_line_that_says_what_to_do() {
     let run = |more: &[&'static str]| [&["run"][..], &vector, more].concat();
     fails(&run(&["--listen", "nonsense"]), 2, &["--listen", "nonsense"]);
     fails(&run(&["--listen", "127.0.0.1:99999"]), 2, &["--listen"]);
-    fails(&run(&["--listen", "127.0.0.1:0"]), 2, &["name a port"]);
+    fails(&run(&["--listen", "127.0.0.1:0"]), 2, &["name one, such as"]);
     fails(&run(&["--listen", "192.0.2.1:5514"]), 1, &["192.0.2.1", "ip addr"]);
     fails(&run(&["--listen", "127.0.0.1:5514", "--bogus"]), 2, &["--bogus", "--help"]);
     fails(&run(&["--listen", "127.0.0.1:5514", "--workers", "0"]), 2, &["--workers", "1 to 256"]);

@@ -86,9 +86,33 @@ fn the_documentation_lists_every_metric_and_no_other() {
     let expected: Vec<_> = METRICS.iter().map(row).collect();
     let path = format!("{}/docs/metrics.md", env!("CARGO_MANIFEST_DIR"));
     let text = std::fs::read_to_string(path).unwrap();
-    let documented: Vec<_> = text.lines().filter(|line| line.starts_with("| `")).map(str::to_owned).collect();
+    let is_row = |line: &&str| line.starts_with("| `sluicegate_");
+    let documented: Vec<_> = text.lines().filter(is_row).map(str::to_owned).collect();
     assert_eq!(documented, expected, "the table should be:\n{}", expected.join("\n"));
     for metric in METRICS {
         assert_eq!(metric.kind == Kind::Counter, metric.name.ends_with("_total"), "{}", metric.name);
     }
+}
+
+/// Every reason, result and the like that a running process tells stands in the documentation's row of that metric.
+#[test]
+fn the_documentation_lists_every_value_of_a_label() {
+    let admin = free_tcp();
+    let mut run = Process::run(free_udp(), free_tcp(), &["--admin", &admin.to_string()]);
+    run.wait_for_log("admin port");
+    let text = std::fs::read_to_string(format!("{}/docs/metrics.md", env!("CARGO_MANIFEST_DIR"))).unwrap();
+    let mut seen = 0;
+    for line in get(admin, "/metrics").1.lines().filter(|line| !line.starts_with('#')) {
+        let Some((name, labels)) = line.split_once('{') else { continue };
+        for label in ["reason", "result", "steering", "which", "code"] {
+            let Some((_, rest)) = labels.split_once(&format!("{label}=\"")) else { continue };
+            let value = rest.split('"').next().unwrap();
+            let row = text.lines().find(|row| row.starts_with(&format!("| `{label}` | `{name}` |")));
+            let row = row.unwrap_or_else(|| panic!("no row of values for {label} of {name}"));
+            assert!(label == "code" || row.contains(&format!("`{value}`")), "{value} in {row}");
+            seen += 1;
+        }
+    }
+    assert!(seen > 40, "{seen}");
+    run.stop();
 }

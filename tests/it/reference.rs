@@ -7,6 +7,7 @@ use serde_json::Value as Json;
 use sluicegate::config::keys::{KEYS, Kind};
 use sluicegate::config::{Config, Draft, Endpoint, Listener};
 use sluicegate::metrics::names::METRICS;
+use sluicegate::pipeline::is_live;
 
 use crate::support::documents::{documents, headings, inline, links, text_of};
 use crate::support::process::Process;
@@ -17,7 +18,12 @@ fn configuration_tables() -> String {
     let defaults = Draft::shown_defaults();
     let mut out = String::new();
     let mut section = None;
-    for key in KEYS {
+    let section_of = |path: &'static str| path.rsplit_once('.').map_or("", |(section, _)| section);
+    // A section's rows together, wherever its keys are in the code.
+    let first = |name: &str| KEYS.iter().position(|key| section_of(key.path) == name);
+    let mut keys: Vec<_> = KEYS.iter().collect();
+    keys.sort_by_key(|key| first(section_of(key.path)));
+    for key in keys {
         let (name, leaf) = key.path.rsplit_once('.').unwrap_or(("", key.path));
         if section != Some(name) {
             let title = match name {
@@ -42,9 +48,7 @@ fn configuration_tables() -> String {
             Kind::Choice(words) => format!("{} ({})", key.help, words.map_to_code()),
             _ => key.help.to_owned(),
         };
-        let live = ["parse.", "rate_limit.", "vector.", "log.", "listeners[].permit_origin"];
-        let live = live.iter().any(|section| key.path.starts_with(section));
-        let reload = if live { "reload" } else { "" };
+        let reload = if is_live(key.path) { "reload" } else { "" };
         out.push_str(&format!(
             "| `{leaf}` | `--{}`, `{variable}` | {default} | {help} | {reload} |\n",
             key.flag

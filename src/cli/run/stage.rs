@@ -1,15 +1,14 @@
 //! What stands before a run is ready, in an order in which nothing is read that a failure would lose; and its succession.
 
 use std::future::pending;
-use std::net::{SocketAddr, TcpListener};
 use std::sync::Arc;
 use std::time::Duration;
 
 use tokio::sync::mpsc;
-use tracing::{info, warn};
+use tracing::warn;
 
-use super::super::{Failure, supervise};
-use crate::admin::{self, Admin};
+use super::super::{Failure, admin_port, supervise};
+use crate::admin::Admin;
 use crate::config::Config;
 use crate::pipeline::Pipeline;
 use crate::systemd::{self, Notifier};
@@ -28,11 +27,11 @@ pub(super) struct Stage {
 impl Stage {
     /// Starts everything, around what was taken over. Ports and paths first: once datagrams are read, nothing may fail.
     pub(super) async fn set(config: &Config, mut taken: Option<Taken>) -> Result<Self, Failure> {
-        let port = admin_port(config, taken.as_mut())?;
+        let port = admin_port::bind(config, taken.as_mut())?;
         let server = config.takeover_path.as_deref().map(|path| {
             Server::bind(path).map_err(|error| {
                 Failure::failed(format!(
-                    "cannot listen for a successor at {}: {error}. Choose another --takeover-path",
+                    "cannot listen for a successor at {}: {error}. Make the directory, or choose another --takeover-path",
                     path.display()
                 ))
             })
@@ -40,7 +39,7 @@ impl Stage {
         let server = server.transpose()?;
         let inherited = taken.as_mut().map_or_else(systemd::inherited, Taken::take_groups);
         let pipeline = Pipeline::go_on(config, inherited, taken.is_some()).map_err(Failure::failed)?;
-        let admin = port.and_then(|(address, listener)| serve(address, listener, &pipeline));
+        let admin = port.and_then(|port| admin_port::serve(port, &pipeline));
         let before = match taken {
             Some(taken) => Some(succeed(&pipeline, taken).await?),
             None => None,
@@ -66,42 +65,6 @@ async fn succeed(pipeline: &Pipeline, taken: Taken) -> Result<Arc<Released>, Fai
         let_go();
     });
     Ok(released)
-}
-
-/// The admin port: the one of the process before, or a new one.
-fn admin_port(
-    config: &Config,
-    taken: Option<&mut Taken>,
-) -> Result<Option<(SocketAddr, TcpListener)>, Failure> {
-    let Some(address) = config.admin.address else { return Ok(None) };
-    let listener = match taken.and_then(|taken| taken.take_admin(address)) {
-        Some(listener) => Ok(listener),
-        None => TcpListener::bind(address),
-    };
-    match listener {
-        Ok(listener) => Ok(Some((address, listener))),
-        Err(error) if config.admin.required => Err(Failure::failed(format!(
-            "cannot serve the admin port on {address}: {error}. Choose a free one with --admin, or none with --admin ''"
-        ))),
-        // The default port: a second sluicegate on the machine has it, and its datagrams matter more.
-        Err(error) => {
-            warn!(%address, %error, "no admin port; choose a free one with --admin");
-            Ok(None)
-        }
-    }
-}
-
-fn serve(address: SocketAddr, listener: TcpListener, pipeline: &Pipeline) -> Option<Admin> {
-    match admin::start(listener, pipeline.view()) {
-        Ok(admin) => {
-            info!(%address, "admin port: /metrics, /livez, /readyz, /status, /top, /config, and gRPC health");
-            Some(admin)
-        }
-        Err(error) => {
-            warn!(%address, %error, "no admin port");
-            None
-        }
-    }
 }
 
 /// Where successors ask, and how far one has come.

@@ -68,6 +68,7 @@ impl Shell {
     pub fn run(&self, commands: &str) -> Result<String, String> {
         let output = Command::new("/bin/bash")
             .args(["-e", "-u", "-o", "pipefail", "-c", commands])
+            .env("USER", "somebody")
             .env("PATH", self.0.path())
             .current_dir(repository(""))
             .stdin(Stdio::null())
