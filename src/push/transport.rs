@@ -1,4 +1,4 @@
-//! The stream under a connection: acknowledges at once, and writes in large pieces. TLS is beneath it, so that it
+//! The stream under a connection: acknowledges without delay, and writes in large pieces. TLS is beneath it, so that it
 //! encrypts those.
 
 use std::io;
@@ -16,7 +16,7 @@ use super::wire::Wire;
 /// 0.1 µs an event of ours; 256 KiB lost it again to the cache.
 pub(super) const GATHER: usize = 4 * (16_384 + 9);
 
-/// A stream that re-arms `TCP_QUICKACK` on every read and gathers writes until they are flushed.
+/// A stream that acknowledges what it reads as soon as nothing it writes does, and gathers writes until they are flushed.
 #[derive(Debug)]
 pub(super) struct Transport {
     stream: Wire,
@@ -24,6 +24,8 @@ pub(super) struct Transport {
     written: usize,
     /// A flush was put off: the task is woken, and writes when it comes by again.
     put_off: bool,
+    /// Something was read, and nothing has been written since that would have acknowledged it.
+    ack_due: bool,
 }
 
 impl Transport {
@@ -33,7 +35,17 @@ impl Transport {
     /// The kernel's, when it refuses `TCP_NODELAY`.
     pub(super) fn new(stream: Wire) -> io::Result<Self> {
         stream.socket().set_nodelay(true)?; // what is flushed is meant to leave
-        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false })
+        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false, ack_due: false })
+    }
+
+    /// Acknowledges what was read, where nothing else does. Vector's server leaves Nagle on: its window updates and answers wait for
+    /// our acknowledgement, and the kernel delays that by 40 ms. Setting the option sends it; the kernel forgets the setting as it
+    /// goes (tcp(7)). A turn of HTTP/2 ends with a flush, so that is the time: what it had to say has carried it by then.
+    fn acknowledge(&mut self) {
+        if std::mem::take(&mut self.ack_due) {
+            // A socket that refuses it is merely slow.
+            SockRef::from(self.stream.socket()).set_tcp_quickack(true).ok();
+        }
     }
 
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -41,7 +53,10 @@ impl Transport {
             let rest = &self.gathered[self.written..];
             match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
-                written => self.written += written,
+                written => {
+                    self.written += written;
+                    self.ack_due = false; // it goes along
+                }
             }
         }
         self.gathered.clear();
@@ -65,10 +80,7 @@ impl AsyncRead for Transport {
             }
         }
         let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
-        // Vector's server leaves Nagle on: its window updates and answers wait for our acknowledgement, and the
-        // kernel delays that by 40 ms. It forgets the setting as it goes (tcp(7)), hence on every read.
-        // A socket that refuses it is merely slow.
-        SockRef::from(self.stream.socket()).set_tcp_quickack(true).ok();
+        self.ack_due = true;
         Poll::Ready(result)
     }
 }
@@ -115,7 +127,9 @@ impl AsyncWrite for Transport {
         }
         self.put_off = false;
         ready!(self.poll_drain(cx))?;
-        Pin::new(&mut self.stream).poll_flush(cx)
+        ready!(Pin::new(&mut self.stream).poll_flush(cx))?;
+        self.acknowledge();
+        Poll::Ready(Ok(()))
     }
 
     fn poll_shutdown(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -169,6 +183,27 @@ mod tests {
         let (secured, _) = tls::handshake(stream, &endpoint, &options, &mut seen).await.unwrap();
         let peer = accepting.await.unwrap().unwrap();
         every_byte_arrives(Wire::Tls(Box::new(secured)), peer).await;
+    }
+
+    #[tokio::test]
+    async fn what_is_read_is_acknowledged_by_a_write_or_else_by_the_flush() {
+        let (stream, mut peer) = pair().await;
+        let mut transport = Transport::new(Wire::Plain(stream)).unwrap();
+        let mut buffer = [0; 1];
+        for writes in [false, true] {
+            peer.write_all(b"?").await.unwrap();
+            transport.read_exact(&mut buffer).await.unwrap();
+            assert!(transport.ack_due);
+            if writes {
+                transport.write_all(b"!").await.unwrap();
+                transport.flush().await.unwrap(); // is put off
+                assert!(transport.ack_due);
+            }
+            transport.flush().await.unwrap();
+            assert!(!transport.ack_due);
+        }
+        peer.read_exact(&mut buffer).await.unwrap();
+        assert_eq!(&buffer, b"!");
     }
 
     async fn every_byte_arrives(wire: Wire, mut peer: impl AsyncRead + Unpin) {

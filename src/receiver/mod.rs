@@ -96,7 +96,7 @@ async fn serve_by<S: Sink>(
     server
         .add_service(health_service)
         .add_service(vector)
-        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(true)), stop)
+        .serve_with_incoming_shutdown(TcpIncoming::from(listener).with_nodelay(Some(false)), stop)
         .await
 }
 

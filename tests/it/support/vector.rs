@@ -161,7 +161,7 @@ impl FakeVector {
         if let Some(age) = limits.max_age {
             server = server.max_connection_age(age).max_connection_age_grace(Duration::from_millis(50));
         }
-        let incoming = TcpIncoming::from(listener).with_nodelay(Some(true));
+        let incoming = TcpIncoming::from(listener).with_nodelay(Some(false)); // as Vector
         tokio::spawn(server.add_service(service).serve_with_incoming(incoming));
         Self { address, state }
     }
