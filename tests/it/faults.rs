@@ -8,7 +8,7 @@ use sluicegate::config::Batch;
 use tonic::Code;
 
 use crate::support::process::Process;
-use crate::support::scenario::{config, flow_through}
+use crate::support::scenario::{config, flow_through};
 use crate::support::vector::{FakeVector, Wire, in_front_of};
 use crate::support::{free_tcp, free_udp, numbers_in};
 
