@@ -11,10 +11,13 @@ pub struct Scale {
     parts: f64,
 }
 
-/// Upper bounds for seconds between a millisecond and a minute.
+/// Upper bounds for seconds between a millisecond and a minute; closer together around 0.2 s, where a batch closes for its age.
 pub const SECONDS: Scale = Scale {
     parts: 1e6,
-    bounds: &[0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 30.0, 60.0],
+    bounds: &[
+        0.001, 0.0025, 0.005, 0.01, 0.025, 0.05, 0.1, 0.15, 0.2, 0.21, 0.22, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0,
+        30.0, 60.0,
+    ],
 };
 
 /// Upper bounds for the events of a batch.
