@@ -46,22 +46,8 @@ fn discard(offer: &Offer) -> Result<Outcome, StageError> {
     let address = free_udp()?;
     let workers = offer.workers.to_string();
     let arguments = ["discard", &address, "--workers", &workers];
-    let mut discard = Stage::start("discard", &arguments, offer.pins.forwarder.as_deref())?;
-    discard.wait_for_udp(&address)?;
-    let sent = load(offer, &address, &mut discard)?;
-    let (forwarder, last) = discard.stop(number(&sent, "sent"))?;
-    Ok(Outcome {
-        pipeline: "load → discard".to_owned(),
-        offered: offer.rate,
-        workers: offer.workers,
-        sent: number(&sent, "sent"),
-        rate: sent["rate"].as_f64().unwrap_or_default(),
-        arrived: number(&last, "received"),
-        kernel_drops: last["kernel_drops"].as_u64(),
-        load_us: sent["cpu_us_per_message"].as_f64().unwrap_or_default(),
-        forwarder,
-        sink: None,
-    })
+    let discard = Stage::start("discard", &arguments, offer.pins.forwarder.as_deref())?;
+    through(offer, "discard", &address, discard, None)
 }
 
 fn sluicegate(offer: &Offer, options: &[String]) -> Result<Outcome, StageError> {
@@ -71,7 +57,7 @@ fn sluicegate(offer: &Offer, options: &[String]) -> Result<Outcome, StageError> 
     let mut arguments = vec!["run", "--listen", &address, "--vector", &url, "--workers", &workers];
     arguments.extend(options.iter().map(String::as_str));
     let run = Stage::start("run", &arguments, offer.pins.forwarder.as_deref())?;
-    through(offer, "sluicegate", &address, run, sink)
+    through(offer, "sluicegate", &address, run, Some(sink))
 }
 
 fn peer(offer: &Offer, script: &Path, name: String) -> Result<Outcome, StageError> {
@@ -80,25 +66,31 @@ fn peer(offer: &Offer, script: &Path, name: String) -> Result<Outcome, StageErro
     let port = |address: &str| address.rsplit(':').next().unwrap_or_default().to_owned();
     let arguments = [port(&address), port(&sink.address), offer.workers.to_string()];
     let peer = Stage::program("peer", script, &arguments, offer.pins.forwarder.as_deref())?;
-    through(offer, &name, &address, peer, sink)
+    through(offer, &name, &address, peer, Some(sink))
 }
 
-/// Offers to a forwarder that has just been started, and stops it and the sink behind it.
+/// Offers to a forwarder that has just been started, and stops it and the sink behind it, if there is one.
 fn through(
     offer: &Offer,
     name: &str,
     address: &str,
     mut forwarder: Stage,
-    sink: Sink,
+    sink: Option<Sink>,
 ) -> Result<Outcome, StageError> {
     forwarder.wait_for_udp(address)?;
     let sent = load(offer, address, &mut forwarder)?;
     let count = number(&sent, "sent");
-    // A peer's queue may be long, and it forgets what is in it when it is told to stop.
-    forwarder.wait_until_idle()?;
-    let pipeline = format!("load → {name} → {}", sink.name);
+    let mut pipeline = format!("load → {name}");
+    if let Some(sink) = &sink {
+        pipeline = format!("{pipeline} → {}", sink.name);
+        // A peer's queue may be long, and it forgets what is in it when it is told to stop.
+        forwarder.wait_until_idle()?;
+    }
     let (forwarder, books) = forwarder.stop(count)?;
-    let (arrived, sink) = sink.stop(count)?;
+    let (arrived, sink) = match sink {
+        Some(sink) => sink.stop(count).map(|(arrived, cost)| (arrived, Some(cost)))?,
+        None => (number(&books, "received"), None),
+    };
     Ok(Outcome {
         pipeline,
         offered: offer.rate,
@@ -109,6 +101,6 @@ fn through(
         kernel_drops: books["kernel_drops"].as_u64(),
         load_us: sent["cpu_us_per_message"].as_f64().unwrap_or_default(),
         forwarder,
-        sink: Some(sink),
+        sink,
     })
 }

@@ -54,7 +54,7 @@ async fn demonstrate(args: &Args) -> Result<(), Failure> {
         segment: true,
     };
     let load = load.checked().map_err(Failure::usage)?;
-    let endpoint = Endpoint { tls: false, host: "127.0.0.1".into(), port };
+    let endpoint = Endpoint::here(port);
     let config = args.flags.config_between(Some(address), endpoint)?;
 
     let counter = Arc::new(Counter::default());

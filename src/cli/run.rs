@@ -44,7 +44,7 @@ pub(super) fn run(args: &Args) -> Result<(), Failure> {
         let flags = args.flags.clone();
         warn_of_unknown_variables();
         if args.stdout {
-            let config = flags.config_between(None, embedded(0))?;
+            let config = flags.config_between(None, Endpoint::here(0))?;
             logs::configure(&config.log);
             let taken = take_over(args, &config)?;
             run_to_stdout(config, flags, signals, taken).await
@@ -189,10 +189,6 @@ async fn loaded(loading: &mut Option<JoinHandle<Result<Config, Failure>>>) -> Re
     }
 }
 
-fn embedded(port: u16) -> Endpoint {
-    Endpoint { tls: false, host: "127.0.0.1".into(), port }
-}
-
 async fn run_to_stdout(
     mut config: Config,
     flags: Flags<All>,
@@ -202,10 +198,10 @@ async fn run_to_stdout(
     let failed = |error: io::Error| Failure::failed(format!("cannot start the embedded receiver: {error}"));
     let listener = receiver::bind("127.0.0.1:0").await.map_err(failed)?;
     let port = listener.local_addr().map_err(failed)?.port();
-    config.vector.endpoints = vec![embedded(port)];
+    config.vector.endpoints = vec![Endpoint::here(port)];
     let sink = Arc::new(JsonLines::new(io::stdout()));
     let serving = tokio::spawn(receiver::serve(listener, Arc::clone(&sink), pending()));
-    let load = move || flags.config_between(None, embedded(port));
+    let load = move || flags.config_between(None, Endpoint::here(port));
     let result = run_until_signal(&config, signals, load, sink.closed(), taken).await;
     serving.abort();
     result

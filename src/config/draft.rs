@@ -42,8 +42,7 @@ impl Draft {
             self.add_listener(Some(SocketAddr::new(Ipv6Addr::UNSPECIFIED.into(), 5_514)));
         }
         if self.config.vector.endpoints.is_empty() {
-            self.config.vector.endpoints =
-                vec![super::Endpoint { tls: false, host: "127.0.0.1".into(), port: 6_000 }];
+            self.config.vector.endpoints = vec![super::Endpoint::here(6_000)];
         }
     }
 

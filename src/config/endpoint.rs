@@ -14,6 +14,13 @@ pub struct Endpoint {
     pub port: u16,
 }
 
+impl Endpoint {
+    /// A Vector on this machine, without TLS.
+    pub fn here(port: u16) -> Self {
+        Self { tls: false, host: "127.0.0.1".into(), port }
+    }
+}
+
 impl FromStr for Endpoint {
     type Err = String;
 

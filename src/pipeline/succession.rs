@@ -60,10 +60,7 @@ impl Pipeline {
 
     /// This process is the successor, and the one before reads no more: its last sight of the kernel's drop counters.
     pub fn succeed(&self, drops: &[(SocketAddr, Vec<u32>)]) {
-        for group in &self.groups {
-            group.accept_new_datagrams();
-            group.join();
-        }
+        self.groups.iter().for_each(Group::join);
         self.view.count_drops_from(drops);
         self.shared.begin.open();
     }

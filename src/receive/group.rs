@@ -71,7 +71,7 @@ impl Group {
     pub fn open(listener: &Listener, dual_stack: bool) -> Result<Self, BindError> {
         let claim = Claim::take(listener.address, dual_stack)
             .map_err(|source| BindError::new(listener.address, source))?;
-        Self::around(listener, dual_stack, claim, Vec::new(), None)
+        Self::around(listener.clone(), dual_stack, claim, Vec::new(), None)
     }
 
     /// Goes on with sockets that are open already, and makes those that are missing. There are never fewer than were there before:
@@ -94,20 +94,16 @@ impl Group {
         let kept = inherited.kept;
         let sockets: Vec<_> =
             inherited.sockets.into_iter().map(|socket| Member::inherited(socket, kept)).collect();
-        let mut listener = listener.clone();
-        if !may_grow && listener.workers > sockets.len() {
-            let (wanted, workers) = (listener.workers, sockets.len());
-            warn!(address = %listener.address, wanted, workers, "another number of workers would change the order: a stop and a start can");
-            listener.workers = workers;
-        }
+        let listener = Listener { workers: workers(listener, &sockets, may_grow), ..listener.clone() };
         let joining = (!kept).then_some(sockets.len());
-        Self::around(&listener, dual_stack, claim, sockets, joining)
+        Self::around(listener, dual_stack, claim, sockets, joining)
     }
 
-    /// Binds what is not bound yet, and steers: from now on all sockets get datagrams. There is no way back by now, so a socket that
-    /// cannot join is done without.
+    /// Binds what is not bound yet, and steers: from now on all sockets get datagrams, should the process before have turned them
+    /// away at its end, too. There is no way back by now, so a socket that cannot join is done without.
     pub fn join(&self) {
         let Some(first) = self.joining else { return };
+        self.sockets[..first].iter().for_each(|member| options::accept_new_datagrams(member.as_fd()));
         let bind = |member: &Arc<Member>| member.socket().bind(&self.listener.address.into());
         let joined = self.sockets[first..].iter().try_fold(first, |count, member| {
             bind(member).map(|()| count + 1).map_err(|error| (count, error))
@@ -120,21 +116,14 @@ impl Group {
         steer(&Listener { workers, ..self.listener.clone() }, &self.sockets[0], false);
     }
 
-    /// Has datagrams come again, should the process before have turned them away at its end.
-    pub fn accept_new_datagrams(&self) {
-        self.sockets.iter().for_each(|member| options::accept_new_datagrams(member.as_fd()));
-    }
-
     fn around(
-        listener: &Listener,
+        listener: Listener,
         dual_stack: bool,
         claim: Claim,
         mut members: Vec<Member>,
         joining: Option<usize>,
     ) -> Result<Self, BindError> {
         let failed = |source| BindError::new(listener.address, source);
-        let mut listener = listener.clone();
-        listener.workers = workers(&listener, &members);
         let is_new = members.is_empty();
         let share = listener.receive_buffer_bytes / listener.workers;
         let mut buffer = GrantedBuffer { asked: share, granted: usize::MAX };
@@ -147,7 +136,9 @@ impl Group {
         };
         for member in &members {
             prepare(member.socket()).map_err(failed)?;
-            options::accept_new_datagrams(member.as_fd());
+            if joining.is_none() {
+                options::accept_new_datagrams(member.as_fd());
+            }
         }
         while members.len() < listener.workers {
             let socket = open_socket(listener.address, dual_stack).map_err(failed)?;
@@ -229,8 +220,9 @@ pub(super) fn open_socket(address: SocketAddr, dual_stack: bool) -> io::Result<S
     Ok(socket)
 }
 
-/// As many as are wanted, or as there are: more cannot join where the first was opened without `SO_REUSEPORT`.
-fn workers(listener: &Listener, members: &[Member]) -> usize {
+/// As many as are wanted, or as there are: more cannot join where the first was opened without `SO_REUSEPORT`, and shall not unless
+/// the group `may_grow`.
+fn workers(listener: &Listener, members: &[Member], may_grow: bool) -> usize {
     let (wanted, there) = (listener.workers, members.len());
     let alone = members.iter().any(|member| !member.socket().reuse_port().unwrap_or_default());
     if there > wanted {
@@ -238,6 +230,12 @@ fn workers(listener: &Listener, members: &[Member]) -> usize {
             address = %listener.address, wanted, workers = there,
             "as many workers as sockets were handed over: one that is closed would lose what it holds. Fewer need a stop and a start"
         );
+    } else if !may_grow && there < wanted {
+        warn!(
+            address = %listener.address, wanted, workers = there,
+            "another number of workers would change the order: a stop and a start can"
+        );
+        return there;
     } else if alone && there < wanted {
         warn!(
             address = %listener.address, wanted, workers = there,

@@ -11,15 +11,19 @@ use socket2::Socket;
 use tracing::{info, warn};
 
 use super::{Notifier, variable};
-use crate::receive::{Group, Inherited, address_of};
+use crate::receive::{Group, Inherited, Member, address_of};
 use crate::socket::passed::take_passed;
 
 /// What the names of kept sockets begin with; behind it come the place in the group, and the address without what a name may
 /// not have.
 const NAME: &str = "sluicegate-";
 
-fn name_of(place: usize, address: SocketAddr) -> String {
-    format!("{NAME}{place}-{}", address.to_string().replace(':', "_"))
+fn named(groups: &[Group]) -> impl Iterator<Item = (String, &Member)> {
+    groups.iter().flat_map(|group| {
+        let address = group.listener.address.to_string().replace(':', "_");
+        let name = move |place| format!("{NAME}{place}-{address}");
+        group.sockets.iter().enumerate().map(move |(place, member)| (name(place), &**member))
+    })
 }
 
 /// The sockets that the manager passes, by address, each group in the order in which it was bound: those of the socket
@@ -63,7 +67,7 @@ pub fn inherited() -> Vec<Inherited> {
 pub fn keep(notifier: &Notifier, groups: &[Group]) {
     let Some(room) = variable::<usize>("FDSTORE") else { return };
     forget(notifier, groups);
-    let wanted: usize = groups.iter().map(|group| group.sockets.len()).sum();
+    let wanted = named(groups).count();
     if wanted > room {
         warn!(
             wanted,
@@ -72,11 +76,8 @@ pub fn keep(notifier: &Notifier, groups: &[Group]) {
         );
         return;
     }
-    let members = groups.iter().flat_map(|group| {
-        group.sockets.iter().enumerate().map(|(place, member)| (place, group.listener.address, member))
-    });
-    for (place, address, member) in members.filter(|(_, _, member)| !member.lives_on()) {
-        match store(notifier, &name_of(place, address), member) {
+    for (name, member) in named(groups).filter(|(_, member)| !member.lives_on()) {
+        match store(notifier, &name, member) {
             Ok(()) => member.keep(),
             Err(error) => {
                 warn!(%error, "the service manager does not keep a socket: a restart loses what it holds");
@@ -87,10 +88,7 @@ pub fn keep(notifier: &Notifier, groups: &[Group]) {
 
 /// Has the manager close what it has kept for addresses that are not in the configuration any more: nobody would read it.
 fn forget(notifier: &Notifier, groups: &[Group]) {
-    let places = |group: &Group| {
-        (0..group.sockets.len()).map(|at| name_of(at, group.listener.address)).collect::<Vec<_>>()
-    };
-    let known: BTreeSet<_> = groups.iter().flat_map(places).collect();
+    let known: BTreeSet<_> = named(groups).map(|(name, _)| name).collect();
     for name in env::var("LISTEN_FDNAMES").unwrap_or_default().split(':') {
         if name.starts_with(NAME) && !known.contains(name) {
             info!(name, "the service manager need not keep this socket any more");

@@ -64,7 +64,7 @@ pub fn ask(path: &Path, config: &Config) -> Result<Option<Taken>, AskError> {
     match talk(connection, pid, config) {
         Err(AskError::Failed { error, .. }) if is_gone(&error) => {
             warn!(pid, "the process to take over from ended in the middle; starting anew");
-            wait_for_end(pid);
+            wait_for_exit(pid);
             wait_until_free(config);
             Ok(None)
         }
@@ -107,27 +107,25 @@ fn is_gone(error: &io::Error) -> bool {
 }
 
 /// Its connection may be closed before its other sockets are.
-fn wait_for_end(pid: u32) {
-    const LOOK: Duration = Duration::from_millis(10);
+fn wait_for_exit(pid: u32) {
     let pid = i32::try_from(pid).ok().and_then(Pid::from_raw);
-    for _ in 0..100 {
-        // One that cannot be seen from here is given the time.
-        if pid.is_some_and(|pid| test_kill_process(pid).is_err()) {
-            return;
-        }
-        thread::sleep(LOOK);
-    }
+    // One that cannot be seen from here is given the time.
+    wait_a_second_until(|| pid.is_some_and(|pid| test_kill_process(pid).is_err()));
 }
 
 /// The sockets of a process that is dying are closed one after the other: the one that is asked, and only then the others.
 fn wait_until_free(config: &Config) {
-    const LOOK: Duration = Duration::from_millis(10);
     let is_taken = |listener: &Listener| {
         let claim = Claim::take(listener.address, listener.is_dual_stack(&config.listeners));
         claim.is_err_and(|error| error.kind() == io::ErrorKind::AddrInUse)
     };
+    wait_a_second_until(|| !config.listeners.iter().any(is_taken));
+}
+
+fn wait_a_second_until(done: impl Fn() -> bool) {
+    const LOOK: Duration = Duration::from_millis(10);
     for _ in 0..100 {
-        if !config.listeners.iter().any(is_taken) {
+        if done() {
             return;
         }
         thread::sleep(LOOK);
@@ -213,7 +211,7 @@ impl Taken {
             }
             Err(error) => {
                 warn!(%error, "taken over from a process that did not say that it has let go");
-                wait_for_end(pid);
+                wait_for_exit(pid);
                 Vec::new()
             }
         };

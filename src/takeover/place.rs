@@ -72,15 +72,25 @@ pub enum Published {
 
 /// Where the thread that listens and the one that ends it meet.
 #[derive(Debug, Default)]
-pub struct Slot(Mutex<(Option<Arc<Socket>>, bool)>);
+pub struct Slot(Mutex<Turn>);
+
+/// How far a name has come.
+#[derive(Debug, Default)]
+enum Turn {
+    /// It is not this process's yet.
+    #[default]
+    Waiting,
+    Listening(Arc<Socket>),
+    Over,
+}
 
 impl Slot {
-    fn lock(&self) -> MutexGuard<'_, (Option<Arc<Socket>>, bool)> {
+    fn lock(&self) -> MutexGuard<'_, Turn> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
     pub(super) fn is_over(&self) -> bool {
-        self.lock().1
+        matches!(*self.lock(), Turn::Over)
     }
 }
 
@@ -141,15 +151,15 @@ impl Listening {
         };
         let (begun, mut told) = (Instant::now(), false);
         loop {
-            let mut state = slot.lock();
-            if state.1 {
+            let mut turn = slot.lock();
+            if matches!(*turn, Turn::Over) {
                 return None;
             }
             match listen(&address) {
                 Ok(socket) => {
                     let socket = Arc::new(socket);
-                    state.0 = Some(Arc::clone(&socket));
-                    drop(state);
+                    *turn = Turn::Listening(Arc::clone(&socket));
+                    drop(turn);
                     return Some((socket, slot));
                 }
                 Err(error) if begun.elapsed() > LONG && !std::mem::replace(&mut told, true) => {
@@ -157,7 +167,7 @@ impl Listening {
                 }
                 Err(_) => {}
             }
-            drop(state);
+            drop(turn);
             thread::sleep(TRY);
         }
     }
@@ -173,12 +183,10 @@ fn listen(address: &SockAddr) -> io::Result<Socket> {
 impl Published {
     /// Lets go of a name, so that the successor can have it. A path is the successor's when it takes it.
     pub fn let_go(&self) {
-        if let Self::Name(slot) = self {
-            let mut state = slot.lock();
-            state.1 = true;
-            if let Some(socket) = state.0.take() {
-                socket.shutdown(std::net::Shutdown::Both).ok(); // wakes the thread in accept(2)
-            }
+        if let Self::Name(slot) = self
+            && let Turn::Listening(socket) = std::mem::replace(&mut *slot.lock(), Turn::Over)
+        {
+            socket.shutdown(std::net::Shutdown::Both).ok(); // wakes the thread in accept(2)
         }
     }
 }

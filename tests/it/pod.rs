@@ -108,6 +108,24 @@ fn load(hosts: &Hosts, target: &str, count: u32, rate: u32) -> Process {
     Process::spawn(hosts.command("sender", &words))
 }
 
+/// What the pod on a host has received, as its admin port tells the node.
+fn received(hosts: &Hosts, host: &str) -> u64 {
+    let url = format!("http://{}:9615/status", hosts.address(host));
+    let status: Json = serde_json::from_str(&hosts.inside("node", &["curl", "-s", &url])).unwrap();
+    status["received"].as_u64().unwrap()
+}
+
+/// Ends an update: the old pod, then the load of 20,000, then the new pod. Both had work, and each message was delivered once.
+fn nothing_is_lost(hosts: &Hosts, sending: Process, (old, new): (Process, Process), vectors: Vec<Process>) {
+    let old = old.stop().json();
+    assert_eq!(sending.end().json()["sent"], 20_000);
+    let new = new.stop().json();
+    let both = |key: &str| old[key].as_u64().unwrap() + new[key].as_u64().unwrap();
+    assert!(old["received"].as_u64() > Some(2_000) && new["received"].as_u64() > Some(500), "{old} {new}");
+    assert_eq!((both("received"), both("delivered")), (20_000, 20_000), "{old} {new}");
+    assert_eq!(arrived(hosts, vectors).values().sum::<u64>(), 20_000);
+}
+
 /// Stops the Vectors: how many different messages each had, none of them twice and all of them with the sender's address.
 fn arrived(hosts: &Hosts, vectors: Vec<Process>) -> BTreeMap<&'static str, u64> {
     let sender = Json::from(hosts.address("sender").to_string());
@@ -175,23 +193,12 @@ fn a_rolling_update_behind_the_service_loses_nothing() {
     wait_until_ready(&hosts, "old", &old);
     route_to("old");
     let sending = load(&hosts, &format!("{SERVICE}:5514"), 20_000, 2_000);
-    let received = |host: &str| {
-        let url = format!("http://{}:9615/status", hosts.address(host));
-        let status: Json = serde_json::from_str(&hosts.inside("node", &["curl", "-s", &url])).unwrap();
-        status["received"].as_u64().unwrap()
-    };
-    wait_until("the old pod has work", || received("old") > 2_000);
+    wait_until("the old pod has work", || received(&hosts, "old") > 2_000);
     let new = start(&hosts, "new", &files.1, &objects);
     wait_until_ready(&hosts, "new", &new);
     route_to("new");
-    wait_until("the new pod has it", || received("new") > 500);
-    let old = old.stop().json();
-    assert_eq!(sending.end().json()["sent"], 20_000);
-    let new = new.stop().json();
-    let both = |key: &str| old[key].as_u64().unwrap() + new[key].as_u64().unwrap();
-    assert!(old["received"].as_u64() > Some(2_000) && new["received"].as_u64() > Some(500), "{old} {new}");
-    assert_eq!((both("received"), both("delivered")), (20_000, 20_000), "{old} {new}");
-    assert_eq!(arrived(&hosts, vectors).values().sum::<u64>(), 20_000);
+    wait_until("the new pod has it", || received(&hosts, "new") > 500);
+    nothing_is_lost(&hosts, sending, (old, new), vectors);
 }
 
 /// The DaemonSet's update: the new pod starts on the same host, takes over the sockets, and the old one has its end when Kubernetes
@@ -204,22 +211,11 @@ fn an_update_on_the_nodes_own_network_loses_nothing() {
     let mut old = start(&hosts, "pod", &files.0, &objects);
     wait_until_ready(&hosts, "pod", &old);
     let sending = load(&hosts, &format!("{}:5514", hosts.address("pod")), 20_000, 4_000);
-    let url = format!("http://{}:9615/status", hosts.address("pod"));
-    let received = || {
-        let status: Json = serde_json::from_str(&hosts.inside("node", &["curl", "-s", &url])).unwrap();
-        status["received"].as_u64().unwrap()
-    };
-    wait_until("the old pod has work", || received() > 2_000);
+    wait_until("the old pod has work", || received(&hosts, "pod") > 2_000);
     let mut new = start(&hosts, "pod", &files.1, &objects);
     new.wait_for_log("taken over");
     old.wait_for_log("staying until told to stop");
     wait_until_ready(&hosts, "pod", &new);
     assert!(old.is_running(), "or the kubelet would start it again");
-    let old = old.stop().json();
-    assert_eq!(sending.end().json()["sent"], 20_000);
-    let new = new.stop().json();
-    let both = |key: &str| old[key].as_u64().unwrap() + new[key].as_u64().unwrap();
-    assert!(old["received"].as_u64() > Some(2_000) && new["received"].as_u64() > Some(500), "{old} {new}");
-    assert_eq!((both("received"), both("delivered")), (20_000, 20_000), "{old} {new}");
-    assert_eq!(arrived(&hosts, vectors).values().sum::<u64>(), 20_000);
+    nothing_is_lost(&hosts, sending, (old, new), vectors);
 }
