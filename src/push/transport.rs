@@ -24,6 +24,8 @@ pub(super) struct Transport {
     written: usize,
     /// A flush was put off: the task is woken, and writes when it comes by again.
     put_off: bool,
+    /// The kernel took no more: it wakes the task when it does, and no other turn may be asked for meanwhile.
+    is_full: bool,
     /// Something was read, and nothing has been written since that would have acknowledged it.
     ack_due: bool,
 }
@@ -35,7 +37,7 @@ impl Transport {
     /// The kernel's, when it refuses `TCP_NODELAY`.
     pub(super) fn new(stream: Wire) -> io::Result<Self> {
         stream.socket().set_nodelay(true)?; // what is flushed is meant to leave
-        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false, ack_due: false })
+        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false, is_full: false, ack_due: false })
     }
 
     /// Acknowledges what was read, where nothing else does. Vector's server leaves Nagle on: its window updates and answers wait for
@@ -51,7 +53,9 @@ impl Transport {
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.gathered.len() {
             let rest = &self.gathered[self.written..];
-            match ready!(Pin::new(&mut self.stream).poll_write(cx, rest))? {
+            let written = Pin::new(&mut self.stream).poll_write(cx, rest);
+            self.is_full = written.is_pending();
+            match ready!(written)? {
                 0 => return Poll::Ready(Err(io::ErrorKind::WriteZero.into())),
                 written => {
                     self.written += written;
@@ -118,11 +122,12 @@ impl AsyncWrite for Transport {
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        // HTTP/2 flushes after every frame, also in the middle of a request. So the first flush after a write only asks
-        // for another turn, in which more frames may come; the next one, or that turn's read, does the work.
-        if !self.gathered.is_empty() && !self.put_off && self.gathered.len() < GATHER {
-            self.put_off = true;
-            cx.waker().wake_by_ref();
+        // HTTP/2 flushes after every frame, also in the middle of a request. So a flush only asks for another turn, until
+        // which more frames may come; the read that the turn begins with does the work.
+        if !self.gathered.is_empty() && self.gathered.len() < GATHER && !self.is_full {
+            if !std::mem::replace(&mut self.put_off, true) {
+                cx.waker().wake_by_ref();
+            }
             return Poll::Ready(Ok(()));
         }
         self.put_off = false;
@@ -142,6 +147,7 @@ impl AsyncWrite for Transport {
 mod tests {
     use std::sync::Arc;
 
+    use futures_util::FutureExt;
     use rustls::ServerConfig;
     use rustls::crypto::ring;
     use rustls::pki_types::PrivateKeyDer;
@@ -196,14 +202,37 @@ mod tests {
             assert!(transport.ack_due);
             if writes {
                 transport.write_all(b"!").await.unwrap();
-                transport.flush().await.unwrap(); // is put off
+                transport.flush().await.unwrap(); // is put off, to the next turn's read
                 assert!(transport.ack_due);
+                assert!(transport.read(&mut buffer).now_or_never().is_none());
+            } else {
+                transport.flush().await.unwrap();
             }
-            transport.flush().await.unwrap();
             assert!(!transport.ack_due);
         }
         peer.read_exact(&mut buffer).await.unwrap();
         assert_eq!(&buffer, b"!");
+    }
+
+    #[tokio::test]
+    async fn a_full_socket_is_waited_for_and_not_asked_again_and_again() {
+        let (stream, mut peer) = pair().await;
+        let mut transport = Transport::new(Wire::Plain(stream)).unwrap();
+        let piece = [b'x'; GATHER / 2];
+        let mut sent = 0;
+        while transport.write_all(&piece).now_or_never().is_some() {
+            sent += piece.len();
+        }
+        assert!(transport.flush().now_or_never().is_none(), "it waits for the kernel's word");
+        let reading = tokio::spawn(async move {
+            let mut received = 0;
+            let mut buffer = vec![0; 1 << 20];
+            while received < sent {
+                received += peer.read(&mut buffer).await.unwrap();
+            }
+        });
+        transport.shutdown().await.unwrap();
+        reading.await.unwrap();
     }
 
     async fn every_byte_arrives(wire: Wire, mut peer: impl AsyncRead + Unpin) {
