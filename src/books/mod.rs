@@ -146,6 +146,8 @@ pub struct WorkerBooks {
     reads: AtomicU64,
     /// True while the worker waits for room in the queue.
     pub waits_for_room: AtomicBool,
+    /// True while the worker's own thread reads, and not another for it.
+    pub has_thread: AtomicBool,
     /// True once the worker has panicked.
     pub gone: AtomicBool,
     /// Datagrams that the kernel dropped at the socket.
@@ -175,6 +177,7 @@ impl WorkerBooks {
             receive_errors: AtomicU64::default(),
             reads: AtomicU64::default(),
             waits_for_room: AtomicBool::default(),
+            has_thread: AtomicBool::default(),
             gone: AtomicBool::default(),
             kernel_drops: AtomicU64::default(),
             socket_queue_bytes: AtomicU64::default(),

@@ -3,6 +3,9 @@
 //! Names are `sluicegate_<room>_<noun>_<unit>_total`. Labels have closed sets of values: listeners and workers of the
 //! configuration, and reasons from enums; never anything that a sender chooses.
 
+use std::net::SocketAddr;
+use std::sync::atomic::Ordering::Relaxed;
+
 use super::{Sample, Snapshot, get};
 use crate::batch::Closed;
 use crate::books::{
@@ -132,6 +135,12 @@ pub const METRICS: &[Metric] = &[
         "Always 1; the steering in force is a label",
         &["listener", "steering"],
         steering,
+    ),
+    gauge(
+        "sluicegate_receive_threads",
+        "Threads that read the listener's sockets at the moment: as many as the load needs",
+        &["listener"],
+        threads,
     ),
     counter(
         "sluicegate_parse_failures_total",
@@ -374,6 +383,15 @@ fn steering(snapshot: &Snapshot<'_>) -> Vec<Sample> {
     let first = snapshot.books.desks.iter().filter(|desk| desk.worker == 0);
     let name = |desk: &Desk| format!("{:?}", desk.steering).to_lowercase();
     first.map(|desk| (vec![desk.listener.to_string(), name(desk)], 1.0)).collect()
+}
+
+fn threads(snapshot: &Snapshot<'_>) -> Vec<Sample> {
+    let reading = |address: SocketAddr| {
+        let desks = snapshot.books.desks.iter().filter(|desk| desk.listener == address);
+        desks.filter(|desk| desk.books.has_thread.load(Relaxed)).count() as f64
+    };
+    let listeners = snapshot.config.listeners.iter().map(|listener| listener.address);
+    listeners.map(|address| (vec![address.to_string()], reading(address))).collect()
 }
 
 fn shed(snapshot: &Snapshot<'_>) -> Vec<Sample> {

@@ -20,7 +20,7 @@ use crate::live::Live;
 use crate::parse;
 use crate::push;
 use crate::queue::Queue;
-use crate::receive::{BindError, Gate, Group, Inherited, Limiter, Member, Rules, Stop, Worker};
+use crate::receive::{BindError, Crew, Gate, Group, Inherited, Limiter, Roster, Rules, Stop, Worker};
 use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
@@ -220,46 +220,63 @@ pub(super) fn start_workers(
 ) -> io::Result<Vec<JoinHandle<()>>> {
     let Batch { max_bytes, max_events, timeout } = config.batch;
     let limits = Limits { max_bytes, max_events: max_events as u64, timeout };
-    let pool = Pool::new(config.batch_buffer(), config.idle_buffers());
-    let run = Sequence::new_run();
-    let seats = seats(groups, &shared.rules).zip(&books.desks).enumerate();
-    let start = |(number, (seat, desk)): (usize, (Seat<'_>, &Desk))| {
-        let worker = Worker::new(
-            Arc::clone(seat.socket),
-            (seat.group.listener.max_length, seat.group.buffer.granted),
-            (Arc::clone(&shared.parse), Sequence::new(run, number), Gate::new(Arc::clone(seat.rules))),
-            OpenBatch::new(limits, Arc::clone(&pool)).in_lane(number),
-            Arc::clone(&shared.queue),
-            Arc::clone(&shared.stop),
-            Arc::clone(&desk.books),
-        );
-        thread::Builder::new().name(format!("receive-{}", desk.worker)).stack_size(STACK).spawn({
-            let (broken, begin) = (Arc::clone(&shared.broken), Arc::clone(&shared.begin));
-            move || {
-                begin.wait();
-                if !worker.run() {
-                    broken.notify_one();
-                }
-            }
+    let equipment = Equipment {
+        limits,
+        pool: Pool::new(config.batch_buffer(), config.idle_buffers()),
+        run: Sequence::new_run(),
+    };
+    let (mut threads, mut desks) = (Vec::new(), books.desks.iter().enumerate());
+    let mut start = |(group, rules): (&Group, &Arc<Live<Rules>>)| {
+        let desks = desks.by_ref().take(group.sockets.len());
+        let crew = Arc::new(crew(group, rules, desks, &equipment, shared)?);
+        (0..group.sockets.len()).try_for_each(|thread| {
+            threads.push(start_thread(Arc::clone(&crew), thread, shared)?);
+            Ok(())
         })
     };
-    let workers: io::Result<Vec<_>> = seats.map(start).collect();
-    if workers.is_err() {
+    if let Err(error) = groups.iter().zip(&shared.rules).try_for_each(&mut start) {
         shared.stop.give()?; // those that did start must not run on without the rest
+        return Err(error);
     }
-    workers
+    Ok(threads)
 }
 
-/// A worker's socket, and what it is held to.
-struct Seat<'a> {
-    group: &'a Group,
-    socket: &'a Arc<Member>,
-    rules: &'a Arc<Live<Rules>>,
+/// What every worker gets its own of.
+struct Equipment {
+    limits: Limits,
+    pool: Arc<Pool>,
+    run: u64,
 }
 
-fn seats<'a>(groups: &'a [Group], rules: &'a [Arc<Live<Rules>>]) -> impl Iterator<Item = Seat<'a>> {
-    groups
-        .iter()
-        .zip(rules)
-        .flat_map(|(group, rules)| group.sockets.iter().map(move |socket| Seat { group, socket, rules }))
+/// The workers of a listener, which have these desks, numbered through all listeners.
+fn crew<'a>(
+    group: &Group,
+    rules: &Arc<Live<Rules>>,
+    desks: impl Iterator<Item = (usize, &'a Desk)>,
+    equipment: &Equipment,
+    shared: &Shared,
+) -> io::Result<Crew> {
+    let (roster, stop) = (Arc::new(Roster::new(group.sockets.len())?), Arc::clone(&shared.stop));
+    let mut crew =
+        Crew::new(Arc::clone(&roster), Arc::clone(&stop), group.listener.max_length, group.buffer.granted);
+    for (socket, (number, desk)) in group.sockets.iter().zip(desks) {
+        let worker = Worker::new(
+            Arc::clone(socket),
+            (Arc::clone(&shared.parse), Sequence::new(equipment.run, number), Gate::new(Arc::clone(rules))),
+            OpenBatch::new(equipment.limits, Arc::clone(&equipment.pool)).in_lane(number),
+            Arc::clone(&shared.queue),
+            (Arc::clone(&stop), Arc::clone(&roster)),
+            Arc::clone(&desk.books),
+        );
+        crew.add(worker, Arc::clone(socket), Arc::clone(&desk.books));
+    }
+    Ok(crew)
+}
+
+fn start_thread(crew: Arc<Crew>, thread: usize, shared: &Shared) -> io::Result<JoinHandle<()>> {
+    let (broken, begin) = (Arc::clone(&shared.broken), Arc::clone(&shared.begin));
+    thread::Builder::new().name(format!("receive-{thread}")).stack_size(STACK).spawn(move || {
+        begin.wait();
+        crew.run(thread, || broken.notify_one());
+    })
 }

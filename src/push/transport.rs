@@ -37,7 +37,14 @@ impl Transport {
     /// The kernel's, when it refuses `TCP_NODELAY`.
     pub(super) fn new(stream: Wire) -> io::Result<Self> {
         stream.socket().set_nodelay(true)?; // what is flushed is meant to leave
-        Ok(Self { stream, gathered: Vec::with_capacity(GATHER), written: 0, put_off: false, is_full: false, ack_due: false })
+        Ok(Self {
+            stream,
+            gathered: Vec::with_capacity(GATHER),
+            written: 0,
+            put_off: false,
+            is_full: false,
+            ack_due: false,
+        })
     }
 
     /// Acknowledges what was read, where nothing else does. Vector's server leaves Nagle on: its window updates and answers wait for

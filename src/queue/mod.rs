@@ -98,7 +98,15 @@ impl Queue {
     /// # Errors
     /// The batch comes back where it was not taken: the caller counts it.
     pub fn push(&self, batch: Batch) -> Result<(), Refused> {
-        self.admit(batch, self.limits.when_full)
+        self.push_telling(batch, || {})
+    }
+
+    /// The same, and calls `before_waiting` before it waits, for room or for the disk.
+    ///
+    /// # Errors
+    /// As [`Self::push`].
+    pub fn push_telling(&self, batch: Batch, before_waiting: impl Fn()) -> Result<(), Refused> {
+        self.admit(batch, self.limits.when_full, before_waiting)
     }
 
     /// Adds a batch at the end if there is room for it now.
@@ -106,10 +114,10 @@ impl Queue {
     /// # Errors
     /// The batch comes back where it was not taken.
     pub fn offer(&self, batch: Batch) -> Result<(), Refused> {
-        self.admit(batch, WhenFull::DropNewest)
+        self.admit(batch, WhenFull::DropNewest, || {})
     }
 
-    fn admit(&self, batch: Batch, when_full: WhenFull) -> Result<(), Refused> {
+    fn admit(&self, batch: Batch, when_full: WhenFull, before_waiting: impl Fn()) -> Result<(), Refused> {
         // A batch that has to wait should not hold more memory than it needs.
         let batch = if self.levels().waiting.events > 0 { batch.compacted() } else { batch };
         let mut state = self.lock();
@@ -131,7 +139,8 @@ impl Queue {
                 WhenFull::DropNewest => return Err(Refused::Full(batch)),
                 WhenFull::Overflow if self.spool().is_some() => {
                     let keeps_order = state.lanes.is_some();
-                    drop(state); // a disk takes its time
+                    drop(state);
+                    before_waiting(); // a disk takes its time
                     let appended = self.append(batch);
                     if keeps_order {
                         // Only now: it may have been found empty meanwhile.
@@ -141,6 +150,7 @@ impl Queue {
                 }
                 // With `overflow`: until the process before lets go of the disk.
                 WhenFull::Block | WhenFull::Overflow => {
+                    before_waiting();
                     state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }

@@ -35,11 +35,11 @@ impl Discard {
             let stopping = self.stop.is_given();
             let read = slots.receive(socket).unwrap_or(0);
             received += read as u64;
-            match pace.after(read) {
+            match pace.after(read, read == DEPTH) {
                 _ if stopping && read == 0 => return received,
                 Step::Read => {}
                 Step::Nap(nap) => std::thread::sleep(nap),
-                Step::Wait => self.stop.wait(socket, None),
+                Step::Wait => self.stop.wait(&[socket], None),
             }
         }
     }

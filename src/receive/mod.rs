@@ -1,4 +1,4 @@
-//! Datagrams off the wire: a thread for each socket of a `SO_REUSEPORT` group.
+//! Datagrams off the wire: the sockets of a `SO_REUSEPORT` group, and as many threads as the load needs to read them.
 //!
 //! In: a [`Listener`](crate::config::Listener). Out: batches, pushed to the [`Queue`](crate::queue::Queue).
 //! What can be lost: what the kernel drops when a socket's buffer is full (counted there, read with
@@ -6,6 +6,7 @@
 //! not send, or not so much.
 
 mod claim;
+mod crew;
 mod discard;
 mod gate;
 mod group;
@@ -13,12 +14,14 @@ mod inherited;
 mod limit;
 mod member;
 mod pace;
+mod roster;
 mod steering;
 mod stop;
 mod trial;
 mod worker;
 
 pub use claim::Claim;
+pub use crew::Crew;
 pub use discard::Discard;
 pub use gate::{Gate, Rules};
 pub use group::{BindError, Group};
@@ -26,10 +29,11 @@ pub use inherited::{Inherited, address_of};
 pub use limit::Limiter;
 pub use member::Member;
 pub use pace::{Pace, Step};
+pub use roster::Roster;
 pub use steering::program;
 pub use stop::Stop;
 pub use trial::{Trial, try_steering};
-pub use worker::Worker;
+pub use worker::{Reader, Worker};
 
 /// Datagrams that one `recvmmsg` can take.
 pub const DEPTH: usize = 128;

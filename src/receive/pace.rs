@@ -35,7 +35,6 @@ const WORTHWHILE: usize = 3;
 /// Chooses the next step from the size of the last read. Pure: reads no clock.
 #[derive(Debug)]
 pub struct Pace {
-    depth: usize,
     /// Datagrams that a nap should bring at most.
     target: usize,
     longest: Duration,
@@ -51,13 +50,13 @@ impl Pace {
         const CHARGE: usize = 2_304;
         let held = buffer * 2 / CHARGE;
         let longest = Duration::from_secs_f64(held as f64 / 2.0 / BURST).clamp(LONGEST_OF_SMALL, LONGEST);
-        Self { depth, target: (held / 4).clamp(1, depth), longest, nap: longest, brought: 0 }
+        Self { target: (held / 4).clamp(1, depth), longest, nap: longest, brought: 0 }
     }
 
-    /// After a read of `datagrams` (0: nothing was there).
-    pub fn after(&mut self, datagrams: usize) -> Step {
+    /// After reads of `datagrams` together (0: nothing was there); `more` where one of them was full.
+    pub fn after(&mut self, datagrams: usize, more: bool) -> Step {
         self.brought += datagrams;
-        if datagrams >= self.depth {
+        if more {
             return Step::Read;
         }
         let brought = std::mem::take(&mut self.brought);
@@ -85,7 +84,7 @@ mod tests {
             settled = loop {
                 let read = waiting.min(128);
                 waiting -= read;
-                match pace.after(read) {
+                match pace.after(read, read == 128) {
                     Step::Read => {}
                     Step::Nap(nap) => break Some(nap),
                     Step::Wait => break None,
@@ -116,6 +115,6 @@ mod tests {
 
     #[test]
     fn reads_on_while_there_is_more() {
-        assert_eq!(Pace::new(128, 1 << 20).after(128), Step::Read);
+        assert_eq!(Pace::new(128, 1 << 20).after(128, true), Step::Read);
     }
 }

@@ -39,11 +39,11 @@ impl Stop {
         self.flag.load(Ordering::Acquire)
     }
 
-    /// Sleeps in the kernel until the socket is readable, the signal is given, or `timeout` is over.
-    pub fn wait(&self, socket: BorrowedFd<'_>, timeout: Option<Duration>) {
+    /// Sleeps in the kernel until one of these is readable, the signal is given, or `timeout` is over.
+    pub fn wait(&self, awaited: &[BorrowedFd<'_>], timeout: Option<Duration>) {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
-        let mut fds =
-            [PollFd::from_borrowed_fd(socket, PollFlags::IN), PollFd::new(&self.event, PollFlags::IN)];
+        let mut fds: Vec<_> = awaited.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
+        fds.push(PollFd::new(&self.event, PollFlags::IN));
         // Whatever ends the wait, the next read tells why: an error here (EINTR) is no news.
         poll(&mut fds, timeout.as_ref()).ok();
     }

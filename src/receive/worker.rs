@@ -1,4 +1,4 @@
-//! One receive thread: read, encode, close batches, hand them over.
+//! One socket's worker: read, encode, close batches, hand them over.
 
 use std::io;
 use std::os::fd::AsFd;
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 
 use tracing::{error, warn};
 
-use super::{DEPTH, Gate, Member, Pace, Step, Stop};
+use super::{Gate, Member, Roster, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
 use crate::books::{Count, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
@@ -29,10 +29,18 @@ const SETTLE: Duration = Duration::from_millis(2);
 /// More reads than the largest receive buffer can need.
 const MAX_DRAIN_READS: usize = 100_000;
 
-/// Reads one socket until it is told to stop; then drains it, unless it lives on, flushes and ends.
+/// The thread that has a worker take its turn.
+#[derive(Debug, Clone, Copy)]
+pub struct Reader<'a> {
+    /// True when it is this worker's, and not one that reads for it.
+    pub is_own: bool,
+    /// The books of the worker whose thread it is.
+    pub books: &'a WorkerBooks,
+}
+
+/// Makes batches of what comes to one socket, in whichever thread calls it.
 pub struct Worker {
     socket: Arc<Member>,
-    slots: Slots,
     parse: Arc<Live<Options>>,
     /// The generation of `parse` that the maker is of.
     generation: u64,
@@ -40,9 +48,9 @@ pub struct Worker {
     sequence: Sequence,
     gate: Gate,
     batch: OpenBatch,
-    pace: Pace,
     queue: Arc<Queue>,
     stop: Arc<Stop>,
+    roster: Arc<Roster>,
     books: Arc<WorkerBooks>,
     count: Count,
     /// Who sent what the last read brought.
@@ -50,79 +58,100 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// A worker for one socket, granted `buffer` bytes, with slots for datagrams of up to `max_length` bytes.
+    /// A worker for one socket.
     pub fn new(
         socket: Arc<Member>,
-        (max_length, buffer): (usize, usize),
         (parse, sequence, gate): (Arc<Live<Options>>, Sequence, Gate),
         batch: OpenBatch,
         queue: Arc<Queue>,
-        stop: Arc<Stop>,
+        (stop, roster): (Arc<Stop>, Arc<Roster>),
         books: Arc<WorkerBooks>,
     ) -> Self {
-        let (slots, pace) = (Slots::new(DEPTH, max_length), Pace::new(DEPTH, buffer));
         let (generation, options) = parse.get();
         let maker = EventMaker::new(&options).numbered(sequence);
         Self {
             socket,
-            slots,
             parse,
             generation,
             maker,
             sequence,
             gate,
             batch,
-            pace,
             queue,
             stop,
+            roster,
             books,
             count: Count::default(),
             runs: Vec::new(),
         }
     }
 
-    /// Runs until the stop signal, then until the socket is empty; false when it panicked instead. What it held is
-    /// counted as shed then.
-    pub fn run(mut self) -> bool {
-        let finished = panic::catch_unwind(AssertUnwindSafe(|| self.serve())).is_ok();
-        if !finished {
-            error!("a worker panicked (a bug, please report it): its socket is no longer read");
-            self.count.shed(Shed::Internal, self.count.open);
-            self.count.open = 0;
-            self.books.publish(&self.count);
-            self.books.gone.store(true, Relaxed);
+    /// Reads once, unless the stop signal was given, and hands over what is due: how many datagrams there were.
+    pub fn turn(&mut self, slots: &mut Slots, reader: Reader<'_>) -> usize {
+        self.follow();
+        if self.maker.is_slow() {
+            self.roster.call_all();
+            if !reader.is_own {
+                return 0;
+            }
         }
-        finished
+        self.socket.begin_read();
+        if self.stop.is_given() {
+            self.socket.end_read();
+            return 0;
+        }
+        let datagrams = self.read(slots, reader.books);
+        if self.batch.deadline().is_some_and(|deadline| deadline <= Instant::now()) {
+            self.flush(Closed::Age, reader.books);
+        }
+        datagrams
     }
 
-    fn serve(&mut self) {
-        loop {
-            self.socket.begin_read();
-            if self.stop.is_given() {
-                self.socket.end_read();
-                break;
-            }
-            let read = self.read();
-            let now = Instant::now();
-            if self.batch.deadline().is_some_and(|deadline| deadline <= now) {
-                self.flush(Closed::Age);
-            }
-            let step = self.pace.after(read);
-            self.rest(step, now);
+    /// Puts the options in force that were set since.
+    fn follow(&mut self) {
+        if self.parse.generation() != self.generation {
+            let (generation, options) = self.parse.get();
+            let maker = EventMaker::new(&options).numbered(self.sequence);
+            (self.generation, self.maker) = (generation, maker);
         }
+    }
+
+    /// When the next turn has to be at the latest.
+    pub fn deadline(&self) -> Option<Instant> {
+        self.batch.deadline()
+    }
+
+    /// After the stop signal: reads what is left, unless the socket lives on, and hands everything over.
+    pub fn finish(&mut self, slots: &mut Slots) {
         // What waits in a socket that lives on is for whoever reads it next.
         if !self.socket.lives_on() {
-            self.drain();
+            self.drain(slots);
         }
-        self.flush(Closed::Stop);
+        let own = Arc::clone(&self.books);
+        self.flush(Closed::Stop, &own);
+    }
+
+    /// Gives up after a panic: what it held is counted as shed, and its socket is no longer read.
+    pub fn give_up(&mut self) {
+        error!("a worker panicked (a bug, please report it): its socket is no longer read");
+        self.count.shed(Shed::Internal, self.count.open);
+        self.count.open = 0;
+        self.books.publish(&self.count);
+        self.books.gone.store(true, Relaxed);
+    }
+
+    /// True where a single event can take a program's time.
+    pub fn is_slow(&self) -> bool {
+        self.maker.is_slow()
     }
 
     /// Reads what the socket still holds. It ends even if the kernel could not be told to refuse new datagrams.
-    fn drain(&mut self) {
+    fn drain(&mut self, slots: &mut Slots) {
+        let own = Arc::clone(&self.books);
         for _ in 0..MAX_DRAIN_READS {
-            if self.read() == 0 {
+            if self.read(slots, &own) == 0 {
                 std::thread::sleep(SETTLE);
-                if self.read() == 0 {
+                if self.read(slots, &own) == 0 {
                     break;
                 }
             }
@@ -130,13 +159,13 @@ impl Worker {
     }
 
     /// One call: how many datagrams it brought.
-    fn read(&mut self) -> usize {
-        let received = self.slots.receive(self.socket.as_fd());
+    fn read(&mut self, slots: &mut Slots, reader: &WorkerBooks) -> usize {
+        let received = slots.receive(self.socket.as_fd());
         self.socket.end_read();
         match received {
             Ok(0) => 0,
             Ok(datagrams) => {
-                self.take();
+                self.take(slots, reader);
                 datagrams
             }
             Err(error) => {
@@ -146,23 +175,17 @@ impl Worker {
         }
     }
 
-    fn take(&mut self) {
+    fn take(&mut self, slots: &Slots, reader: &WorkerBooks) {
         let now = Instant::now();
         let clock = Timestamp::now();
-        if self.parse.generation() != self.generation {
-            let (generation, options) = self.parse.get();
-            let maker = EventMaker::new(&options).numbered(self.sequence);
-            (self.generation, self.maker) = (generation, maker);
-        }
         self.gate.follow();
         let tracks_senders = self.books.senders.is_on();
         self.count.reads += 1;
-        let (maker, gate, slots) = (&mut self.maker, &mut self.gate, &self.slots);
+        let (maker, gate) = (&mut self.maker, &mut self.gate);
         let mut filler = Filler {
             batch: &mut self.batch,
-            queue: &self.queue,
+            way: Way { queue: &self.queue, roster: &self.roster, books: &self.books, reader },
             count: &mut self.count,
-            books: &self.books,
             now,
             received: clock,
             added: 0,
@@ -202,21 +225,11 @@ impl Worker {
         self.books.publish(&self.count);
     }
 
-    fn flush(&mut self, why: Closed) {
+    fn flush(&mut self, why: Closed, reader: &WorkerBooks) {
         if let Some(batch) = self.batch.close(why) {
-            hand_over(batch, &self.queue, &mut self.count, &self.books);
+            let way = Way { queue: &self.queue, roster: &self.roster, books: &self.books, reader };
+            way.hand_over(batch, &mut self.count);
             self.books.publish(&self.count);
-        }
-    }
-
-    fn rest(&self, step: Step, now: Instant) {
-        match step {
-            Step::Read => {}
-            Step::Nap(nap) => std::thread::sleep(nap),
-            Step::Wait => {
-                let timeout = self.batch.deadline().map(|deadline| deadline.saturating_duration_since(now));
-                self.stop.wait(self.socket.as_fd(), timeout);
-            }
         }
     }
 
@@ -236,9 +249,8 @@ impl Worker {
 /// Where a worker's events go: into its open batch, and that to the queue when it closes.
 struct Filler<'a> {
     batch: &'a mut OpenBatch,
-    queue: &'a Queue,
+    way: Way<'a>,
     count: &'a mut Count,
-    books: &'a WorkerBooks,
     now: Instant,
     /// When the datagram at hand was received, and its events so far.
     received: Timestamp,
@@ -253,9 +265,9 @@ impl Filler<'_> {
         if self.batch.deadline().is_some_and(|deadline| deadline <= self.now)
             && let Some(batch) = self.batch.close(Closed::Age)
         {
-            hand_over(batch, self.queue, self.count, self.books);
+            self.way.hand_over(batch, self.count);
         }
-        !self.queue.is_abandoned()
+        !self.way.queue.is_abandoned()
     }
 }
 
@@ -266,7 +278,7 @@ impl EventSink for Filler<'_> {
         self.count.open += 1;
         self.added += 1;
         if let Some(batch) = closed {
-            hand_over(batch, self.queue, self.count, self.books);
+            self.way.hand_over(batch, self.count);
         }
     }
 }
@@ -298,25 +310,41 @@ fn note_sender(runs: &mut Vec<Run>, datagram: &Datagram<'_>) {
     }
 }
 
-/// Gives a closed batch to the queue, which may take its time: what waits there is published first.
-fn hand_over(batch: Batch, queue: &Queue, count: &mut Count, books: &WorkerBooks) {
-    let events = batch.events;
-    count.batches[batch.closed as usize] += 1;
-    books.batch_events.observe(events as f64);
-    books.batch_bytes.observe(batch.body.len() as f64);
-    books.publish(count);
-    books.waits_for_room.store(true, Relaxed);
-    let pushed = queue.push(batch);
-    books.waits_for_room.store(false, Relaxed);
-    let shed = match pushed {
-        Ok(()) => None,
-        Err(Refused::Full(_)) => Some(Shed::QueueFull),
-        Err(Refused::SpoolFull(_)) => Some(Shed::SpoolFull),
-        Err(Refused::SpoolFailed(_)) => Some(Shed::SpoolFailed),
-        Err(Refused::Abandoned(_)) => Some(Shed::Shutdown),
-    };
-    count.open -= events;
-    if let Some(why) = shed {
-        count.shed(why, events);
+/// The way of a closed batch.
+#[derive(Clone, Copy)]
+struct Way<'a> {
+    queue: &'a Queue,
+    roster: &'a Roster,
+    books: &'a WorkerBooks,
+    /// Of the worker whose thread waits then.
+    reader: &'a WorkerBooks,
+}
+
+impl Way<'_> {
+    /// Gives a batch to the queue, which may take its time: what waits there is published first.
+    fn hand_over(self, batch: Batch, count: &mut Count) {
+        let Self { queue, roster, books, reader } = self;
+        let events = batch.events;
+        count.batches[batch.closed as usize] += 1;
+        books.batch_events.observe(events as f64);
+        books.batch_bytes.observe(batch.body.len() as f64);
+        books.publish(count);
+        let waits =
+            |waits| [books, reader].iter().for_each(|books| books.waits_for_room.store(waits, Relaxed));
+        waits(true);
+        // Other sockets that this thread reads must not wait with it.
+        let pushed = queue.push_telling(batch, || roster.call_all());
+        waits(false);
+        let shed = match pushed {
+            Ok(()) => None,
+            Err(Refused::Full(_)) => Some(Shed::QueueFull),
+            Err(Refused::SpoolFull(_)) => Some(Shed::SpoolFull),
+            Err(Refused::SpoolFailed(_)) => Some(Shed::SpoolFailed),
+            Err(Refused::Abandoned(_)) => Some(Shed::Shutdown),
+        };
+        count.open -= events;
+        if let Some(why) = shed {
+            count.shed(why, events);
+        }
     }
 }

@@ -39,6 +39,7 @@ mod spool;
 mod stopping;
 mod systemd;
 mod takeover;
+mod threads;
 mod tls;
 mod tls_options;
 mod top;
