@@ -3,7 +3,7 @@
 use std::cell::UnsafeCell;
 use std::io;
 use std::mem::{offset_of, size_of};
-use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr, SocketAddrV4, SocketAddrV6};
 use std::os::fd::{AsRawFd, BorrowedFd};
 use std::slice;
 
@@ -37,6 +37,8 @@ pub struct Slots {
     envelopes: Box<[UnsafeCell<Envelope>]>,
     headers: Box<[mmsghdr]>,
     slot_length: usize,
+    /// From one slot to the next, bytes.
+    stride: usize,
     filled: usize,
 }
 
@@ -72,7 +74,7 @@ impl Slots {
             })
             .collect::<Box<[_]>>();
         let headers = envelopes.iter().map(header).collect();
-        Self { payloads, envelopes, headers, slot_length, filled: 0 }
+        Self { payloads, envelopes, headers, slot_length, stride, filled: 0 }
     }
 
     /// How many datagrams one call can take.
@@ -115,19 +117,29 @@ impl Slots {
 
     /// How many datagrams from number `first` on have the same sender, ports aside.
     pub fn run_from(&self, first: usize) -> usize {
-        let sender = self.datagram(first).peer.ip();
-        (first..self.filled).take_while(|at| self.datagram(*at).peer.ip() == sender).count()
+        let sender = self.sender(first);
+        (first..self.filled).take_while(|at| self.sender(*at) == sender).count()
     }
 
+    fn sender(&self, i: usize) -> IpAddr {
+        peer(&self.envelope(i).name).ip()
+    }
+
+    /// What the kernel wrote beside the payload.
+    fn envelope(&self, i: usize) -> &Envelope {
+        // SAFETY: written by the kernel in `receive`, and only read until the next one, which takes `&mut self`.
+        unsafe { &*self.envelopes[i].get() }
+    }
+
+    #[inline]
     fn datagram(&self, i: usize) -> Datagram<'_> {
         let header = &self.headers[i];
         let length = (header.msg_len as usize).min(self.slot_length);
-        let start = self.payloads.as_ptr().wrapping_add(i * (self.payloads.len() / self.depth()));
+        let start = self.payloads.as_ptr().wrapping_add(i * self.stride);
         // SAFETY: `receive` has had the kernel fill `length` bytes of slot `i`, which is that long at least;
         // nothing writes there again before the next `receive`, which takes `&mut self`.
         let payload = unsafe { slice::from_raw_parts(start.cast::<u8>(), length) };
-        // SAFETY: as above: written by the kernel in `receive`, and only read until the next one.
-        let envelope = unsafe { &*self.envelopes[i].get() };
+        let envelope = self.envelope(i);
         Datagram {
             payload,
             peer: peer(&envelope.name),

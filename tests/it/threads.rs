@@ -76,13 +76,11 @@ fn one_thread_reads_all_sockets_and_their_shares_are_even() {
 /// `/livez` would say after 10 s.
 #[test]
 fn a_full_queue_is_no_reason_to_be_killed() {
-    let site = start(free_tcp(), &["--buffer-max-bytes", "100KB", "--batch-timeout-secs", "0.05"]);
+    let site = start(free_tcp(), &["--buffer-max-bytes", "100KB", "--batch-timeout", "0.05"]);
     site.load("20000", "1").end();
     wait_until("all four wait for room", || site.threads() == 4.0);
     std::thread::sleep(Duration::from_secs(11));
     assert_eq!(get(site.admin, "/livez"), (200, "ok\n".into()));
-    let waits = get(site.admin, "/status").1;
-    assert!(waits.contains("socket_queue_bytes"), "{waits}");
     let before = site.received();
     site.load("1000", "1").end();
     assert_eq!(site.received(), before, "back-pressure reaches the sockets");
