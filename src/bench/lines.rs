@@ -6,25 +6,15 @@ use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use memchr::memchr_iter;
-use serde::Serialize;
 
-use crate::receiver::{Numbers, NumbersReport};
-
-/// What came.
-#[derive(Debug, Default, Serialize)]
-pub struct Lines {
-    /// Lines.
-    pub events: u64,
-    /// What the load's numbers tell.
-    #[serde(flatten)]
-    pub numbers: Option<NumbersReport>,
-}
+use super::Counted;
+use crate::receiver::Numbers;
 
 /// Counts the lines of every connection; the function that is returned gives what came so far.
 ///
 /// # Errors
 /// When the address cannot be had.
-pub fn count_lines(address: SocketAddr) -> io::Result<impl Fn() -> Lines> {
+pub fn count_lines(address: SocketAddr) -> io::Result<impl Fn() -> Counted> {
     let listener = TcpListener::bind(address)?;
     let counted = Arc::new(Mutex::new((0, Numbers::default())));
     let shared = Arc::clone(&counted);
@@ -37,7 +27,7 @@ pub fn count_lines(address: SocketAddr) -> io::Result<impl Fn() -> Lines> {
     });
     Ok(move || {
         let counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-        Lines { events: counted.0, numbers: counted.1.report() }
+        Counted { events: counted.0, numbers: counted.1.report() }
     })
 }
 

@@ -3,6 +3,7 @@
 //! In: what to offer, to which [`Forwarder`]s. Out: what each stage cost, what was lost, and on what machine.
 
 pub mod corpus;
+mod events;
 mod forwarder;
 mod hot_path;
 mod lines;
@@ -13,6 +14,7 @@ mod sink;
 mod stage;
 pub mod table;
 
+pub use events::count_events;
 pub use forwarder::Forwarder;
 pub use hot_path::HotPath;
 pub use lines::count_lines;
@@ -26,6 +28,18 @@ use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value as Json;
+
+use crate::receiver::NumbersReport;
+
+/// What came to a sink.
+#[derive(Debug, Default, Serialize)]
+pub struct Counted {
+    /// Events, or lines.
+    pub events: u64,
+    /// What the load's numbers tell.
+    #[serde(flatten)]
+    pub numbers: Option<NumbersReport>,
+}
 
 /// What to offer, and to how many workers.
 #[derive(Debug, Clone, Serialize)]

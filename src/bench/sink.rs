@@ -21,7 +21,7 @@ pub(super) struct Sink {
 impl Sink {
     /// One that speaks Vector's protocol.
     pub(super) fn grpc(offer: &Offer) -> Result<Self, StageError> {
-        Self::start(offer, "receive", "vector", "type = \"vector\"\nversion = \"2\"")
+        Self::start(offer, "count-events", "vector", "type = \"vector\"\nversion = \"2\"")
     }
 
     /// One that takes lines over TCP, as Vector's `socket` source does.
@@ -40,11 +40,7 @@ impl Sink {
         let mut sink = match env::var_os("VECTOR_BIN") {
             Some(vector) => Self::vector(&vector, theirs, address, source, pin)?,
             None => {
-                let arguments = match ours {
-                    "receive" => vec![ours, &address, "--count"],
-                    _ => vec![ours, &address],
-                };
-                let stage = Stage::start(ours, &arguments, pin)?;
+                let stage = Stage::start(ours, &[ours, &address], pin)?;
                 Self { name: ours, stage, vector: None, address }
             }
         };

@@ -138,7 +138,8 @@ mod tests {
     #[test]
     fn medians_are_held_to_receiving_alone() {
         let mut outcomes = vec![outcome("load → discard", 2.0, None)];
-        outcomes.extend([3.0, 5.0, 4.0].map(|cpu| outcome("load → sluicegate → receive", cpu, Some(1.0))));
+        outcomes
+            .extend([3.0, 5.0, 4.0].map(|cpu| outcome("load → sluicegate → count-events", cpu, Some(1.0))));
         let text = summary(&outcomes);
         assert_eq!(text.lines().count(), 4, "{text}");
         assert!(

@@ -3,13 +3,15 @@
 use std::net::SocketAddr;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
-use std::{fs, thread};
+use std::{fs, io, thread};
 
 use serde::Serialize;
 
 use super::{Failure, Signals, print, print_json, runtime};
 use crate::bench::plan::{Plan, sweep};
-use crate::bench::{Forwarder, HotPath, Machine, Offer, Outcome, Pins, StageError, count_lines, table};
+use crate::bench::{
+    Forwarder, HotPath, Machine, Offer, Outcome, Pins, StageError, count_events, count_lines, table,
+};
 use crate::config::{Listener, usable_cores};
 use crate::numbers::grouped;
 use crate::parse::Mode;
@@ -189,17 +191,27 @@ pub(super) fn discard(args: &DiscardArgs) -> Result<(), Failure> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct LinesArgs {
+pub(super) struct SinkArgs {
     /// Address and TCP port
     address: SocketAddr,
 }
 
-pub(super) fn lines(args: &LinesArgs) -> Result<(), Failure> {
-    let address = args.address;
-    let counted = count_lines(address)
-        .map_err(|error| Failure::failed(format!("cannot listen on {address}: {error}")))?;
+pub(super) fn lines(args: &SinkArgs) -> Result<(), Failure> {
+    let counted = count_lines(args.address).map_err(|error| cannot_listen(args, &error))?;
     wait_for_signal()?;
     print_json(&counted())
+}
+
+pub(super) fn events(args: &SinkArgs) -> Result<(), Failure> {
+    runtime()?.block_on(async {
+        let counted = count_events(args.address).await.map_err(|error| cannot_listen(args, &error))?;
+        Signals::listen()?.next().await;
+        print_json(&counted())
+    })
+}
+
+fn cannot_listen(args: &SinkArgs, error: &io::Error) -> Failure {
+    Failure::failed(format!("cannot listen on {}: {error}", args.address))
 }
 
 #[derive(Debug, clap::Args)]

@@ -58,7 +58,10 @@ enum Command {
     Discard(bench::DiscardArgs),
     /// Count lines over TCP: what a peer of ours is measured into
     #[command(hide = true)]
-    CountLines(bench::LinesArgs),
+    CountLines(bench::SinkArgs),
+    /// Count events of Vector's protocol: what we are measured into
+    #[command(hide = true)]
+    CountEvents(bench::SinkArgs),
     /// Make events of messages, batch and queue them: what a test counts the instructions of
     #[command(hide = true)]
     HotPath(bench::HotPathArgs),
@@ -110,6 +113,7 @@ pub fn main() -> ExitCode {
         Command::Bench(args) => bench::run(&args),
         Command::Discard(args) => bench::discard(&args),
         Command::CountLines(args) => bench::lines(&args),
+        Command::CountEvents(args) => bench::events(&args),
         Command::HotPath(args) => bench::hot_path(&args),
     };
     result.map_or_else(|failure| fail(&failure), |()| ExitCode::SUCCESS)

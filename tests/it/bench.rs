@@ -28,7 +28,7 @@ fn a_peer_is_measured_beside_us_and_nothing_is_lost() {
     let report: Json = serde_json::from_slice(&std::fs::read(report).unwrap()).unwrap();
     let outcomes = report["outcomes"].as_array().unwrap();
     let names: Vec<_> = outcomes.iter().map(|outcome| outcome["pipeline"].as_str().unwrap()).collect();
-    assert_eq!(names, ["load → discard", "load → sluicegate → receive", "load → rsyslog → count-lines"]);
+    assert_eq!(names, ["load → discard", "load → sluicegate → count-events", "load → rsyslog → count-lines"]);
     for outcome in outcomes {
         assert_eq!((&outcome["sent"], &outcome["arrived"]), (&2_000.into(), &2_000.into()), "{outcome}");
         assert!(outcome["forwarder"]["peak_rss_kib"].as_u64().unwrap() > 0, "{outcome}");
