@@ -196,9 +196,9 @@ impl View {
     pub fn worker_states(&self) -> Vec<WorkerState> {
         self.read_sockets();
         let state = |desk: &crate::books::Desk| WorkerState {
-            reads: desk.books.read().reads,
+            reads: desk.books.reads(),
             has_work: desk.books.socket_queue_bytes.load(Relaxed) > 0,
-            waits_for_room: desk.books.waits_for_room.load(Relaxed),
+            waits_for_room: desk.books.waits_for_room(),
             gone: desk.books.gone.load(Relaxed),
         };
         self.books.desks.iter().map(state).collect()

@@ -17,7 +17,7 @@ pub use rejected::{DeadLetterBooks, Rejected};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 pub use senders::{Heavy, Run, Senders, Top};
 
-use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::batch::Closed;
@@ -144,8 +144,8 @@ pub struct WorkerBooks {
     batches: [AtomicU64; Closed::ALL.len()],
     receive_errors: AtomicU64,
     reads: AtomicU64,
-    /// True while the worker waits for room in the queue.
-    pub waits_for_room: AtomicBool,
+    /// Batches of the worker, or in its thread's hands, that wait for room in the queue.
+    pub waiting: AtomicU32,
     /// True while the worker's own thread reads, and not another for it.
     pub has_thread: AtomicBool,
     /// True once the worker has panicked.
@@ -176,7 +176,7 @@ impl WorkerBooks {
             batches: Default::default(),
             receive_errors: AtomicU64::default(),
             reads: AtomicU64::default(),
-            waits_for_room: AtomicBool::default(),
+            waiting: AtomicU32::default(),
             has_thread: AtomicBool::default(),
             gone: AtomicBool::default(),
             kernel_drops: AtomicU64::default(),
@@ -202,6 +202,16 @@ impl WorkerBooks {
         self.open.store(count.open, Relaxed);
         self.receive_errors.store(count.receive_errors, Relaxed);
         self.reads.store(count.reads, Relaxed);
+    }
+
+    /// True while the worker, or its thread, waits for room in the queue.
+    pub fn waits_for_room(&self) -> bool {
+        self.waiting.load(Relaxed) > 0
+    }
+
+    /// Reads, as last published.
+    pub fn reads(&self) -> u64 {
+        self.reads.load(Relaxed)
     }
 
     /// The totals as last published.

@@ -150,8 +150,8 @@ fn print(text: &str) -> Result<(), Failure> {
 }
 
 fn runtime() -> Result<tokio::runtime::Runtime, Failure> {
-    // Pushing is a fraction of the work: more threads than this only wake each other.
-    let threads = crate::config::usable_cores().min(4);
+    // Pushing is a third of the work: more threads than this only wake each other (bench/HISTORY.md).
+    let threads = (crate::config::usable_cores() / 2).clamp(1, 4);
     tokio::runtime::Builder::new_multi_thread()
         .worker_threads(threads)
         .thread_name("push")

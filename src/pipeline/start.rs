@@ -1,6 +1,7 @@
 //! How a pipeline comes to be: sockets, then pushers, then workers.
 
 use std::io;
+use std::panic::{self, AssertUnwindSafe};
 use std::sync::{Arc, Condvar, Mutex, PoisonError};
 use std::thread::{self, JoinHandle};
 use std::time::Duration;
@@ -25,6 +26,10 @@ use crate::spool::{self, Spool};
 
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
 const STACK: usize = 16 << 20;
+
+/// Datagrams of 1.1 KB that a listener's sockets must hold for one thread to read them all: 100,000/s, for the tenth of a second
+/// in which others notice that it is held up.
+const HOLDS: usize = 10_000;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -256,7 +261,8 @@ fn crew<'a>(
     equipment: &Equipment,
     shared: &Shared,
 ) -> io::Result<Crew> {
-    let (roster, stop) = (Arc::new(Roster::new(group.sockets.len())?), Arc::clone(&shared.stop));
+    let roster = Roster::new(group.sockets.len(), group.holds() >= HOLDS)?;
+    let (roster, stop) = (Arc::new(roster), Arc::clone(&shared.stop));
     let mut crew =
         Crew::new(Arc::clone(&roster), Arc::clone(&stop), group.listener.max_length, group.buffer.granted);
     for (socket, (number, desk)) in group.sockets.iter().zip(desks) {
@@ -277,6 +283,9 @@ fn start_thread(crew: Arc<Crew>, thread: usize, shared: &Shared) -> io::Result<J
     let (broken, begin) = (Arc::clone(&shared.broken), Arc::clone(&shared.begin));
     thread::Builder::new().name(format!("receive-{thread}")).stack_size(STACK).spawn(move || {
         begin.wait();
-        crew.run(thread, || broken.notify_one());
+        let ran = panic::catch_unwind(AssertUnwindSafe(|| crew.run(thread, || broken.notify_one())));
+        if ran.is_err() {
+            broken.notify_one(); // not a worker's panic, but its thread's
+        }
     })
 }

@@ -82,11 +82,11 @@ impl AsyncRead for Transport {
         cx: &mut Context<'_>,
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
-        // Every turn of a connection begins with a read: whatever its last turn gathered leaves now. A failure
-        // shows in the next write.
+        // Every turn of a connection begins with a read: whatever its last turn gathered leaves now.
         if self.put_off {
             self.put_off = false;
-            if self.poll_drain(cx).is_ready() {
+            if let Poll::Ready(drained) = self.poll_drain(cx) {
+                drained?;
                 let _flushed: Poll<_> = Pin::new(&mut self.stream).poll_flush(cx); // TLS may hold some back
             }
         }

@@ -120,7 +120,7 @@ impl Queue {
     fn admit(&self, batch: Batch, when_full: WhenFull, before_waiting: impl Fn()) -> Result<(), Refused> {
         // A batch that has to wait should not hold more memory than it needs.
         let batch = if self.levels().waiting.events > 0 { batch.compacted() } else { batch };
-        let mut state = self.lock();
+        let (mut state, mut told) = (self.lock(), false);
         loop {
             if state.abandoned {
                 drop(state);
@@ -149,8 +149,13 @@ impl Queue {
                     return appended;
                 }
                 // With `overflow`: until the process before lets go of the disk.
-                WhenFull::Block | WhenFull::Overflow => {
+                WhenFull::Block | WhenFull::Overflow if !told => {
+                    drop(state);
                     before_waiting();
+                    told = true;
+                    state = self.lock();
+                }
+                WhenFull::Block | WhenFull::Overflow => {
                     state = self.room.wait(state).unwrap_or_else(PoisonError::into_inner);
                 }
             }

@@ -11,6 +11,8 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError, TryLockError};
 use std::thread;
 use std::time::{Duration, Instant};
 
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
+
 use super::roster::Shift;
 use super::worker::Reader;
 use super::{DEPTH, Member, Pace, Roster, Step, Stop, Worker};
@@ -20,6 +22,9 @@ use crate::socket::slots::Slots;
 /// When to look again at a socket that another thread was at: soon, and not so often as to cost anything where that one waits for
 /// room.
 const AGAIN: Duration = Duration::from_millis(5);
+
+/// How often the first thread at home looks after those on duty, which a hypervisor or a neighbour can hold up.
+const WATCH: Duration = Duration::from_millis(50);
 
 /// A worker and what is seen of it from outside.
 struct Seat {
@@ -55,39 +60,39 @@ impl Crew {
         let mut slots = Slots::new(DEPTH, self.max_length);
         let mut pace = Pace::new(DEPTH, self.buffer);
         let mut shift = Shift::new(&self.roster, thread, Instant::now());
-        let own = &self.seats[thread];
+        let (own, mut seen) = (&self.seats[thread], Vec::new());
         while !self.stop.is_given() {
-            let sockets = self.roster.sockets_of(thread);
-            own.books.has_thread.store(sockets.len() > 0, Relaxed);
-            let step = self.sweep(thread, sockets, (&mut slots, &mut pace), &panicked);
+            self.roster.come_back(thread);
+            own.books.has_thread.store(self.roster.is_on_duty(thread), Relaxed);
+            let step = self.sweep(thread, (&mut slots, &mut pace), &panicked);
             let now = Instant::now();
             shift.go_on(now);
             if step != Step::Read {
-                shift.rest(now, step == Step::Wait, || self.needs_all());
+                shift.rest(now, || self.needs_all());
                 self.rest(thread, step, now);
+                if thread == self.roster.reading() {
+                    self.look_after(&mut seen);
+                }
                 shift.begin(Instant::now());
             }
         }
-        own.turn(own.lock(), &panicked, |worker| worker.finish(&mut slots));
+        let worker = own.lock();
+        if !own.is_gone() {
+            own.turn(worker, &panicked, |worker| worker.finish(&mut slots));
+        }
     }
 
-    /// Reads each of these sockets once, unless another thread is at it.
-    fn sweep(
-        &self,
-        thread: usize,
-        sockets: impl Iterator<Item = usize>,
-        (slots, pace): (&mut Slots, &mut Pace),
-        panicked: &impl Fn(),
-    ) -> Step {
+    /// Reads each of a thread's sockets once, unless another thread is at it.
+    fn sweep(&self, thread: usize, (slots, pace): (&mut Slots, &mut Pace), panicked: &impl Fn()) -> Step {
         let (mut datagrams, mut more, mut again) = (0, false, false);
-        for socket in sockets {
+        for socket in self.roster.sockets_of(thread) {
             let seat = &self.seats[socket];
             let Some(worker) = seat.try_lock() else {
                 again = true; // who has it may leave something to us
                 continue;
             };
             // The roster may have changed, and who reads a socket has to see to its batch.
-            if !self.roster.is_of(thread, socket) || seat.is_gone() {
+            if self.roster.reader_of(socket) != thread || seat.is_gone() {
                 continue;
             }
             let reader = Reader { is_own: socket == thread, books: &self.seats[thread].books };
@@ -107,24 +112,41 @@ impl Crew {
             Step::Nap(nap) => thread::sleep(nap),
             Step::Wait => {
                 let seats = || self.roster.sockets_of(thread).map(|socket| &self.seats[socket]);
-                let deadline = seats().filter_map(|seat| seat.try_lock()?.deadline()).min();
+                // Who has a worker may leave a batch in it.
+                let deadline =
+                    |seat: &Seat| seat.try_lock().map_or(Some(now + AGAIN), |worker| worker.deadline());
+                let deadline = seats().filter_map(deadline).min();
                 let timeout = deadline.map(|deadline| deadline.saturating_duration_since(now));
-                let watch = self.roster.watch(thread);
+                let watch = (thread == self.roster.reading()).then_some(WATCH);
                 let mut awaited = vec![self.roster.wake(thread)];
                 awaited.extend(seats().filter(|seat| !seat.is_gone()).map(|seat| seat.socket.as_fd()));
                 self.stop.wait(&awaited, timeout.or(watch));
                 self.roster.is_awake(thread);
-                if watch.is_some() {
-                    self.roster.look_after(Instant::now());
-                }
             }
         }
+    }
+
+    /// Passes over a thread that leaves a socket unread in which something waits, now and at the last look: `seen` has the reads
+    /// so far of each such socket.
+    fn look_after(&self, seen: &mut Vec<Option<u64>>) {
+        let mut sockets: Vec<_> =
+            self.seats.iter().map(|seat| PollFd::new(&*seat.socket, PollFlags::IN)).collect();
+        if poll(&mut sockets, Some(&Timespec::default())).is_err() {
+            return;
+        }
+        let waits = |socket: &PollFd<'_>| socket.revents().contains(PollFlags::IN);
+        let unread = |(seat, socket): (&Seat, &PollFd<'_>)| waits(socket).then(|| seat.books.reads());
+        let now: Vec<_> = self.seats.iter().zip(&sockets).map(unread).collect();
+        if let Some(socket) = now.iter().zip(&*seen).position(|(now, then)| now.is_some() && now == then) {
+            self.roster.pass_over(self.roster.reader_of(socket));
+        }
+        *seen = now;
     }
 
     /// True while a worker waits for room, or may have to for a program: nobody else's socket shall wait with it.
     fn needs_all(&self) -> bool {
         let may_wait = |seat: &Seat| {
-            seat.books.waits_for_room.load(Relaxed) || seat.try_lock().is_none_or(|worker| worker.is_slow())
+            seat.books.waits_for_room() || seat.try_lock().is_none_or(|worker| worker.is_slow())
         };
         self.seats.iter().any(may_wait)
     }

@@ -8,7 +8,7 @@ use std::sync::Arc;
 use socket2::{Domain, Protocol, Socket, Type};
 use tracing::{error, info, warn};
 
-use super::{Claim, Inherited, Member, steering, try_steering};
+use super::{Claim, Inherited, Member, pace, steering, try_steering};
 use crate::config::{Listener, Steering, word};
 use crate::socket::options::{self, GrantedBuffer, SocketMemory};
 
@@ -191,6 +191,11 @@ impl Group {
     /// True when nothing of what its sockets hold is lost with this process.
     pub fn lives_on(&self) -> bool {
         self.sockets.iter().all(|member| member.lives_on())
+    }
+
+    /// Datagrams of 1.1 KB that its sockets hold together.
+    pub fn holds(&self) -> usize {
+        pace::held(self.buffer.granted) * self.sockets.len()
     }
 
     /// Each socket's queue and drops, now. A socket that does not tell counts as empty.

@@ -32,6 +32,16 @@ const BURST: f64 = 1e6;
 /// Fewer datagrams than this in a nap's read make naps dearer than wake-ups.
 const WORTHWHILE: usize = 3;
 
+/// Rows of slots that a nap should bring at most: the longer it is, the fewer wake-ups.
+const ROWS: usize = 2;
+
+/// Datagrams of 1.1 KB that a socket granted `buffer` bytes holds.
+pub(super) fn held(buffer: usize) -> usize {
+    /// What the kernel charges for one; it doubles the granted figure to allow for that.
+    const CHARGE: usize = 2_304;
+    buffer * 2 / CHARGE
+}
+
 /// Chooses the next step from the size of the last read. Pure: reads no clock.
 #[derive(Debug)]
 pub struct Pace {
@@ -46,11 +56,9 @@ pub struct Pace {
 impl Pace {
     /// For reads of up to `depth` datagrams from a socket that is granted `buffer` bytes.
     pub fn new(depth: usize, buffer: usize) -> Self {
-        /// What the kernel charges for a datagram of 1.1 KB; it doubles the granted figure to allow for that.
-        const CHARGE: usize = 2_304;
-        let held = buffer * 2 / CHARGE;
+        let held = held(buffer);
         let longest = Duration::from_secs_f64(held as f64 / 2.0 / BURST).clamp(LONGEST_OF_SMALL, LONGEST);
-        Self { target: (held / 4).clamp(1, depth), longest, nap: longest, brought: 0 }
+        Self { target: (held / 4).clamp(1, depth * ROWS), longest, nap: longest, brought: 0 }
     }
 
     /// After reads of `datagrams` together (0: nothing was there); `more` where one of them was full.
@@ -108,7 +116,7 @@ mod tests {
     #[test]
     fn naps_shorter_when_that_brings_too_many() {
         let nap = settle(400_000.0, 32 << 20).unwrap();
-        assert!(nap < LONGEST / 10, "{nap:?}");
+        assert!(nap < LONGEST / 5, "{nap:?}");
         let nap = settle(50_000.0, 100_000).unwrap();
         assert!(50_000.0 * nap.as_secs_f64() < 25.0, "a small buffer is drained before it is full: {nap:?}");
     }

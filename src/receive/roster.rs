@@ -18,46 +18,45 @@ const BUSY: f64 = 0.4;
 /// million a second brings in that time.
 const LONG: Duration = Duration::from_millis(3);
 
-/// A thread on duty that has taken no turn for this long is held up, by the scheduler or a neighbour: others read for it.
-const HELD_UP: Duration = Duration::from_millis(50);
-
-/// Said of a thread that waits in the kernel for a datagram.
-const WAITS: u64 = u64::MAX;
+/// Nobody is passed over.
+const NOBODY: usize = usize::MAX;
 
 /// The duty roster of a listener's threads, of which there are as many as sockets. The first [`Self::reading`] of them are on
 /// duty and share the sockets; the others are at home.
 #[derive(Debug)]
 pub struct Roster {
     reading: AtomicUsize,
-    /// Held while that changes.
+    /// The thread whose sockets the next one reads, since it is held up.
+    passed_over: AtomicUsize,
+    /// Held while these change.
     change: Mutex<()>,
     threads: Box<[Thread]>,
-    /// What times are counted from.
-    epoch: Instant,
+    /// How few may be on duty.
+    fewest: usize,
 }
 
 #[derive(Debug)]
 struct Thread {
     /// How long it has been busy so far, nanoseconds.
     busy: AtomicU64,
-    /// When it last began to work, nanoseconds, or that it waits.
-    began: AtomicU64,
     /// An eventfd that wakes it to look at the roster.
     wake: OwnedFd,
 }
 
 impl Roster {
-    /// For this many threads, of which the first is on duty.
+    /// For this many threads, of which the first is on duty or, unless others `may_rest`, all.
     ///
     /// # Errors
     /// The kernel's, as when no file descriptor is left.
-    pub fn new(threads: usize) -> io::Result<Self> {
+    pub fn new(threads: usize, may_rest: bool) -> io::Result<Self> {
         let thread = |_| {
             let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            Ok(Thread { busy: AtomicU64::new(0), began: AtomicU64::new(WAITS), wake })
+            Ok(Thread { busy: AtomicU64::new(0), wake })
         };
+        let fewest = if may_rest { 1 } else { threads };
         let threads = (0..threads).map(thread).collect::<io::Result<_>>()?;
-        Ok(Self { reading: AtomicUsize::new(1), change: Mutex::default(), threads, epoch: Instant::now() })
+        let (reading, passed_over) = (AtomicUsize::new(fewest), AtomicUsize::new(NOBODY));
+        Ok(Self { reading, passed_over, change: Mutex::default(), threads, fewest })
     }
 
     /// How many threads are on duty.
@@ -65,36 +64,57 @@ impl Roster {
         self.reading.load(Acquire)
     }
 
-    /// The sockets that a thread reads, by number: none where it is at home.
-    pub fn sockets_of(&self, thread: usize) -> impl ExactSizeIterator<Item = usize> + use<> {
-        let reading = self.reading();
-        let end = if thread < reading { self.threads.len() } else { thread };
-        (thread..end).step_by(reading)
+    /// The thread that reads a socket.
+    pub fn reader_of(&self, socket: usize) -> usize {
+        let (reading, passed_over) = (self.reading(), self.passed_over.load(Acquire));
+        let thread = socket % reading;
+        if thread == passed_over { (thread + 1) % reading } else { thread }
     }
 
-    /// Whether a socket is a thread's to read.
-    pub fn is_of(&self, thread: usize, socket: usize) -> bool {
-        socket % self.reading() == thread
+    /// The sockets that a thread reads, by number: none where it is at home.
+    pub fn sockets_of(&self, thread: usize) -> impl Iterator<Item = usize> {
+        (0..self.threads.len()).filter(move |socket| self.reader_of(*socket) == thread)
+    }
+
+    /// Whether a thread has sockets to read.
+    pub fn is_on_duty(&self, thread: usize) -> bool {
+        thread < self.reading() && thread != self.passed_over.load(Acquire)
     }
 
     /// Calls every thread on duty.
     pub fn call_all(&self) {
         if self.reading() < self.threads.len() {
             let _change = self.lock();
-            self.set(self.threads.len());
+            self.set(self.threads.len(), NOBODY);
+        }
+    }
+
+    /// Calls all but this thread, which is held up.
+    pub fn pass_over(&self, thread: usize) {
+        let _change = self.lock();
+        self.set(self.threads.len(), thread);
+    }
+
+    /// Calls every thread if this one was passed over, for it is there again.
+    pub fn come_back(&self, thread: usize) {
+        if self.passed_over.load(Acquire) == thread {
+            let _change = self.lock();
+            self.set(self.threads.len(), NOBODY);
         }
     }
 
     /// Sends all but the first `stay` threads home, unless somebody `objects`.
     fn keep(&self, stay: usize, objects: impl Fn() -> bool) {
+        let stay = stay.max(self.fewest);
         let _change = self.lock();
-        if stay < self.reading() && !objects() {
-            self.set(stay);
+        if stay < self.reading() && self.passed_over.load(Acquire) == NOBODY && !objects() {
+            self.set(stay, NOBODY);
         }
     }
 
-    fn set(&self, reading: usize) {
+    fn set(&self, reading: usize, passed_over: usize) {
         self.reading.store(reading, Release);
+        self.passed_over.store(passed_over, Release);
         for thread in &self.threads {
             // It fails when the counter is at its end, which wakes as well.
             rustix::io::write(&thread.wake, &1u64.to_ne_bytes()).ok();
@@ -109,20 +129,6 @@ impl Roster {
     /// It has looked, or is about to.
     pub(super) fn is_awake(&self, thread: usize) {
         rustix::io::read(&self.threads[thread].wake, &mut [0; 8]).ok(); // fails when there was no call
-    }
-
-    /// How long a thread may stay at home before it looks after those on duty: only the first of those at home does.
-    pub(super) fn watch(&self, thread: usize) -> Option<Duration> {
-        (thread == self.reading()).then_some(HELD_UP)
-    }
-
-    /// Calls every thread on duty when one that is has been held up.
-    pub(super) fn look_after(&self, now: Instant) {
-        let on_duty = &self.threads[..self.reading()];
-        let began = on_duty.iter().map(|thread| thread.began.load(Relaxed)).min();
-        if began.is_some_and(|began| began != WAITS && began + nanos(HELD_UP) < nanos(now - self.epoch)) {
-            self.call_all();
-        }
     }
 
     fn busy(&self) -> Duration {
@@ -156,25 +162,22 @@ impl<'a> Shift<'a> {
     /// It begins to work, after a rest.
     pub(super) fn begin(&mut self, now: Instant) {
         self.since = now;
-        self.thread().began.store(nanos(now - self.roster.epoch), Relaxed);
     }
 
     /// It has worked until now, and may need help.
     pub(super) fn go_on(&mut self, now: Instant) {
         let worked = now.duration_since(self.since);
-        self.thread().busy.store(nanos(self.busy + worked), Relaxed);
+        let busy = u64::try_from((self.busy + worked).as_nanos()).unwrap_or(u64::MAX);
+        self.roster.threads[self.thread].busy.store(busy, Relaxed);
         if worked > LONG {
             self.roster.call_all();
         }
     }
 
-    /// It rests until [`Self::begin`], in the kernel where it `waits`. Fewer may do, unless somebody `objects`.
-    pub(super) fn rest(&mut self, now: Instant, waits: bool, objects: impl Fn() -> bool) {
+    /// It rests until [`Self::begin`]. Fewer may do, unless somebody `objects`.
+    pub(super) fn rest(&mut self, now: Instant, objects: impl Fn() -> bool) {
         self.busy += now.duration_since(self.since);
         self.since = now;
-        if waits {
-            self.thread().began.store(WAITS, Relaxed);
-        }
         let (then, before) = self.looked;
         let time = now.duration_since(then);
         if self.thread == 0 && time >= CALM {
@@ -184,49 +187,58 @@ impl<'a> Shift<'a> {
             self.roster.keep((needed.ceil() as usize).max(1), objects);
         }
     }
-
-    fn thread(&self) -> &Thread {
-        &self.roster.threads[self.thread]
-    }
-}
-
-fn nanos(time: Duration) -> u64 {
-    u64::try_from(time.as_nanos()).unwrap_or(WAITS - 1)
 }
 
 #[cfg(test)]
 mod tests {
     use super::*;
 
-    fn owners(roster: &Roster, threads: usize) -> Vec<Vec<usize>> {
-        (0..threads).map(|thread| roster.sockets_of(thread).collect()).collect()
+    #[test]
+    fn every_socket_is_one_threads_whoever_is_on_duty() {
+        let roster = Roster::new(5, true).unwrap();
+        for (reading, passed_over, expected) in [
+            (1, NOBODY, [&[0, 1, 2, 3, 4][..], &[], &[], &[], &[]]),
+            (2, NOBODY, [&[0, 2, 4], &[1, 3], &[], &[], &[]]),
+            (4, NOBODY, [&[0, 4], &[1], &[2], &[3], &[]]),
+            (5, NOBODY, [&[0], &[1], &[2], &[3], &[4]]),
+            (5, 0, [&[], &[0, 1], &[2], &[3], &[4]]),
+            (5, 4, [&[0, 4], &[1], &[2], &[3], &[]]),
+        ] {
+            roster.set(reading, passed_over);
+            for (thread, sockets) in expected.iter().enumerate() {
+                assert_eq!(&roster.sockets_of(thread).collect::<Vec<_>>(), sockets);
+                assert_eq!(roster.is_on_duty(thread), !sockets.is_empty());
+            }
+        }
     }
 
     #[test]
-    fn every_socket_is_one_threads_whoever_is_on_duty() {
-        let roster = Roster::new(5).unwrap();
-        for (reading, expected) in [
-            (1, vec![vec![0, 1, 2, 3, 4], vec![], vec![], vec![], vec![]]),
-            (2, vec![vec![0, 2, 4], vec![1, 3], vec![], vec![], vec![]]),
-            (4, vec![vec![0, 4], vec![1], vec![2], vec![3], vec![]]),
-            (5, vec![vec![0], vec![1], vec![2], vec![3], vec![4]]),
-        ] {
-            roster.set(reading);
-            assert_eq!(owners(&roster, 5), expected);
-            for (thread, sockets) in expected.iter().enumerate() {
-                assert!((0..5).all(|socket| roster.is_of(thread, socket) == sockets.contains(&socket)));
-            }
-        }
+    fn who_is_held_up_is_passed_over_until_it_is_back() {
+        let (roster, start) = (Roster::new(3, true).unwrap(), Instant::now());
+        roster.pass_over(0);
+        assert_eq!((0..3).map(|socket| roster.reader_of(socket)).collect::<Vec<_>>(), [1, 1, 2]);
+        Shift::new(&roster, 0, start).rest(start + CALM, || false);
+        roster.come_back(1);
+        assert!(!roster.is_on_duty(0), "nobody is sent home meanwhile, nor called back by another");
+        roster.come_back(0);
+        assert_eq!((0..3).map(|socket| roster.reader_of(socket)).collect::<Vec<_>>(), [0, 1, 2]);
+    }
+
+    #[test]
+    fn nobody_rests_where_nobody_may() {
+        let (roster, start) = (Roster::new(3, false).unwrap(), Instant::now());
+        Shift::new(&roster, 0, start).rest(start + CALM, || false);
+        assert_eq!(roster.reading(), 3);
     }
 
     const MILLISECOND: Duration = Duration::from_millis(1);
 
     #[test]
     fn who_does_not_come_to_rest_calls_the_others() {
-        let (roster, start) = (Roster::new(3).unwrap(), Instant::now());
+        let (roster, start) = (Roster::new(3, true).unwrap(), Instant::now());
         let mut shift = Shift::new(&roster, 0, start);
         shift.go_on(start + LONG);
-        shift.rest(start + LONG, false, || false);
+        shift.rest(start + LONG, || false);
         shift.begin(start + LONG * 2);
         shift.go_on(start + LONG * 3);
         assert_eq!(roster.reading(), 1, "it had rested");
@@ -236,14 +248,14 @@ mod tests {
 
     #[test]
     fn as_many_stay_as_the_last_second_needed() {
-        let (roster, start) = (Roster::new(16).unwrap(), Instant::now());
+        let (roster, start) = (Roster::new(16, true).unwrap(), Instant::now());
         let mut shift = Shift::new(&roster, 0, start);
         let mut second = |end: u32, of_others: u64, objects: bool| {
             roster.threads[7].busy.fetch_add(of_others * 1_000_000, Relaxed);
             let end = start + MILLISECOND * end;
             shift.begin(end - MILLISECOND);
             shift.go_on(end);
-            shift.rest(end, false, || objects);
+            shift.rest(end, || objects);
             roster.reading()
         };
         roster.call_all();
@@ -252,25 +264,5 @@ mod tests {
         assert_eq!(second(2_000, 0, true), 6, "somebody objects");
         assert_eq!(second(3_000, 300, false), 1);
         assert_eq!(second(4_000, 10_000, false), 1, "who needs help calls for it");
-    }
-
-    #[test]
-    fn the_first_at_home_looks_after_those_on_duty() {
-        let roster = Roster::new(4).unwrap();
-        let start = roster.epoch;
-        let mut shift = Shift::new(&roster, 0, start);
-        roster.set(2);
-        assert_eq!([1, 2, 3].map(|thread| roster.watch(thread)), [None, Some(HELD_UP), None]);
-        roster.look_after(start + HELD_UP * 9);
-        assert_eq!(roster.reading(), 2, "both wait");
-        shift.begin(start + HELD_UP);
-        roster.look_after(start + HELD_UP * 2);
-        shift.begin(start + HELD_UP * 3);
-        shift.rest(start + HELD_UP * 3, true, || false);
-        roster.look_after(start + HELD_UP * 9);
-        assert_eq!(roster.reading(), 2, "it works, then it waits");
-        shift.begin(start + HELD_UP * 9);
-        roster.look_after(start + HELD_UP * 10 + MILLISECOND);
-        assert_eq!(roster.reading(), 4, "it is held up");
     }
 }

@@ -134,6 +134,8 @@ impl Worker {
     /// Gives up after a panic: what it held is counted as shed, and its socket is no longer read.
     pub fn give_up(&mut self) {
         error!("a worker panicked (a bug, please report it): its socket is no longer read");
+        self.batch.roll_back();
+        drop(self.batch.close(Closed::Stop));
         self.count.shed(Shed::Internal, self.count.open);
         self.count.open = 0;
         self.books.publish(&self.count);
@@ -329,12 +331,10 @@ impl Way<'_> {
         books.batch_events.observe(events as f64);
         books.batch_bytes.observe(batch.body.len() as f64);
         books.publish(count);
-        let waits =
-            |waits| [books, reader].iter().for_each(|books| books.waits_for_room.store(waits, Relaxed));
-        waits(true);
+        let waiting = [Waiting::at(books), Waiting::at(reader)];
         // Other sockets that this thread reads must not wait with it.
         let pushed = queue.push_telling(batch, || roster.call_all());
-        waits(false);
+        drop(waiting);
         let shed = match pushed {
             Ok(()) => None,
             Err(Refused::Full(_)) => Some(Shed::QueueFull),
@@ -346,5 +346,21 @@ impl Way<'_> {
         if let Some(why) = shed {
             count.shed(why, events);
         }
+    }
+}
+
+/// Says that a batch waits for room, until it is dropped.
+struct Waiting<'a>(&'a WorkerBooks);
+
+impl<'a> Waiting<'a> {
+    fn at(books: &'a WorkerBooks) -> Self {
+        books.waiting.fetch_add(1, Relaxed);
+        Self(books)
+    }
+}
+
+impl Drop for Waiting<'_> {
+    fn drop(&mut self) {
+        self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
