@@ -69,12 +69,14 @@ pub fn summary(outcomes: &[Outcome]) -> String {
                 .map(|floor| floor.forwarder.cpu_us)
                 .collect(),
         );
-        let times = floor.map_or(f64::NAN, |(floor, _)| forward / floor);
+        // A sweep measures each at other rates.
+        let times =
+            floor.map_or_else(String::new, |(floor, _)| format!("({:.2} × receiving alone)  ", forward / floor));
         // A String takes everything.
         writeln!(
             text,
             "{pipeline:<32} {:>8}/s  {workers:>2} workers  lost {lost:.2} %  forward {forward:.2} µs ± {:.0} % \
-             ({times:.2} × receiving alone)  all but the load {whole:.2} µs",
+             {times}all but the load {whole:.2} µs",
             grouped(*offered),
             100.0 * spread,
         )

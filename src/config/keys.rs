@@ -88,7 +88,7 @@ const EVENTS: &[Key] = &[
         path: "listeners[].workers",
         flag: "workers",
         kind: Kind::Integer,
-        help: "Threads and sockets for each address; by default one for each usable core",
+        help: "Sockets for each address, and threads at the most; as many read as the load needs",
         set: |draft, value| integer(value).map(|n| draft.each_listener(|l| l.workers = n)),
         show: |config, at| json!(config.listeners[at].workers),
     },

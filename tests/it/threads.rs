@@ -112,11 +112,11 @@ fn when_the_one_is_held_up_the_others_read() {
     let vector = free_tcp();
     let receive = Process::receive(vector, "--count");
     let site = start(vector, &["--receive-buffer-bytes", "256MiB"]);
-    let load = site.load("2000", "30");
+    let load = site.load("2000", "20");
     wait_until("all have datagrams", || site.received().iter().all(|received| *received > 0.0));
     site.until_one_reads();
     let mut hold = Command::new(strace.unwrap());
-    let delay = "inject=recvmmsg:delay_enter=8s:when=1";
+    let delay = "inject=recvmmsg:delay_enter=5s:when=1";
     hold.args([
         "-qqq",
         "-o",
@@ -141,10 +141,10 @@ fn when_the_one_is_held_up_the_others_read() {
     });
     let before = site.received();
     wait_until("the others go on, and it comes back", || since(&before, 500.0) == 4);
-    assert_eq!(load.end().json()["sent"], 60_000);
+    assert_eq!(load.end().json()["sent"], 40_000);
     hold.stop();
     let books = site.run.stop().json();
     assert_eq!(books["kernel_drops"], 0, "{books}");
     assert_eq!(books["delivered"], books["received"], "{books}");
-    assert_eq!(receive.stop().json()["unique"], 60_000);
+    assert_eq!(receive.stop().json()["unique"], 40_000);
 }
