@@ -70,8 +70,8 @@ pub fn summary(outcomes: &[Outcome]) -> String {
                 .collect(),
         );
         // A sweep measures each at other rates.
-        let times =
-            floor.map_or_else(String::new, |(floor, _)| format!("({:.2} × receiving alone)  ", forward / floor));
+        let times = floor
+            .map_or_else(String::new, |(floor, _)| format!("({:.2} × receiving alone)  ", forward / floor));
         // A String takes everything.
         writeln!(
             text,
