@@ -27,9 +27,9 @@ use crate::spool::{self, Spool};
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
 const STACK: usize = 16 << 20;
 
-/// Datagrams of 1.1 KB that a listener's sockets must hold for one thread to read them all: 100,000/s, for the tenth of a second
-/// in which others notice that it is held up.
-const HOLDS: usize = 10_000;
+/// Datagrams of 1.1 KB that a listener's sockets must hold for one thread to read them all: as many as keep it just not too busy,
+/// for the tenth of a second in which others notice that it is held up.
+const HOLDS: usize = 33_000;
 
 /// What all workers share.
 #[derive(Debug, Clone)]
@@ -263,8 +263,8 @@ fn crew<'a>(
 ) -> io::Result<Crew> {
     let roster = Roster::new(group.sockets.len(), group.holds() >= HOLDS)?;
     let (roster, stop) = (Arc::new(roster), Arc::clone(&shared.stop));
-    let mut crew =
-        Crew::new(Arc::clone(&roster), Arc::clone(&stop), group.listener.max_length, group.buffer.granted);
+    let sizes = (group.listener.max_length, group.buffer.granted);
+    let mut crew = Crew::new(Arc::clone(&roster), Arc::clone(&stop), Arc::clone(&shared.parse), sizes);
     for (socket, (number, desk)) in group.sockets.iter().zip(desks) {
         let worker = Worker::new(
             Arc::clone(socket),

@@ -57,6 +57,15 @@ impl Transport {
         }
     }
 
+    /// Writes as much of what is gathered as the kernel takes.
+    fn leave(&mut self, cx: &mut Context<'_>) -> io::Result<()> {
+        if let Poll::Ready(drained) = self.poll_drain(cx) {
+            drained?;
+            let _flushed: Poll<_> = Pin::new(&mut self.stream).poll_flush(cx); // TLS may hold some back
+        }
+        Ok(())
+    }
+
     fn poll_drain(&mut self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
         while self.written < self.gathered.len() {
             let rest = &self.gathered[self.written..];
@@ -83,15 +92,12 @@ impl AsyncRead for Transport {
         buf: &mut ReadBuf<'_>,
     ) -> Poll<io::Result<()>> {
         // Every turn of a connection begins with a read: whatever its last turn gathered leaves now.
-        if self.put_off {
-            self.put_off = false;
-            if let Poll::Ready(drained) = self.poll_drain(cx) {
-                drained?;
-                let _flushed: Poll<_> = Pin::new(&mut self.stream).poll_flush(cx); // TLS may hold some back
-            }
-        }
-        let result = ready!(Pin::new(&mut self.stream).poll_read(cx, buf));
+        let failed = if std::mem::take(&mut self.put_off) { self.leave(cx).err() } else { None };
+        let Poll::Ready(result) = Pin::new(&mut self.stream).poll_read(cx, buf) else {
+            return failed.map_or(Poll::Pending, |error| Poll::Ready(Err(error)));
+        };
         self.ack_due = true;
+        self.put_off = failed.is_some(); // answers that had come before it count; the next read tells
         Poll::Ready(result)
     }
 }

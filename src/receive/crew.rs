@@ -1,8 +1,8 @@
 //! A listener's threads and its workers: every socket has a worker, and every worker is some thread's.
 //!
-//! A thread for each socket, awake all the time, wastes CPU where one thread could read them all: at 80,000/s two cost a quarter
-//! more than one, sixteen twice as much (bench/HISTORY.md). So threads that are not needed stay at home, and their sockets are
-//! read by others. Nothing changes for who sends: each socket is open, steered to and buffered as before.
+//! A thread that wakes costs CPU, whatever it reads: at 100,000/s a thread for each of sixteen sockets takes half as much again as
+//! one that reads them all (bench/HISTORY.md). So threads that are not needed stay at home, and their sockets are read by others.
+//! Nothing changes for who sends: each socket is open, steered to and buffered as before.
 
 use std::os::fd::AsFd;
 use std::panic::{self, AssertUnwindSafe};
@@ -13,18 +13,17 @@ use std::time::{Duration, Instant};
 
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-use super::roster::Shift;
+use super::roster::{Shift, WATCH};
 use super::worker::Reader;
 use super::{DEPTH, Member, Pace, Roster, Step, Stop, Worker};
 use crate::books::WorkerBooks;
+use crate::live::Live;
+use crate::parse::Options;
 use crate::socket::slots::Slots;
 
 /// When to look again at a socket that another thread was at: soon, and not so often as to cost anything where that one waits for
 /// room.
 const AGAIN: Duration = Duration::from_millis(5);
-
-/// How often the first thread at home looks after those on duty, which a hypervisor or a neighbour can hold up.
-const WATCH: Duration = Duration::from_millis(50);
 
 /// A worker and what is seen of it from outside.
 struct Seat {
@@ -38,6 +37,7 @@ pub struct Crew {
     seats: Vec<Seat>,
     roster: Arc<Roster>,
     stop: Arc<Stop>,
+    parse: Arc<Live<Options>>,
     max_length: usize,
     /// Granted to each socket, bytes.
     buffer: usize,
@@ -45,8 +45,13 @@ pub struct Crew {
 
 impl Crew {
     /// A crew without workers, for sockets granted `buffer` bytes each and datagrams of up to `max_length` bytes.
-    pub fn new(roster: Arc<Roster>, stop: Arc<Stop>, max_length: usize, buffer: usize) -> Self {
-        Self { seats: Vec::new(), roster, stop, max_length, buffer }
+    pub fn new(
+        roster: Arc<Roster>,
+        stop: Arc<Stop>,
+        parse: Arc<Live<Options>>,
+        (max_length, buffer): (usize, usize),
+    ) -> Self {
+        Self { seats: Vec::new(), roster, stop, parse, max_length, buffer }
     }
 
     /// Takes in the worker of the next socket.
@@ -60,7 +65,7 @@ impl Crew {
         let mut slots = Slots::new(DEPTH, self.max_length);
         let mut pace = Pace::new(DEPTH, self.buffer);
         let mut shift = Shift::new(&self.roster, thread, Instant::now());
-        let (own, mut seen) = (&self.seats[thread], Vec::new());
+        let (own, mut seen) = (&self.seats[thread], Seen::default());
         while !self.stop.is_given() {
             self.roster.come_back(thread);
             own.books.has_thread.store(self.roster.is_on_duty(thread), Relaxed);
@@ -70,10 +75,11 @@ impl Crew {
             if step != Step::Read {
                 shift.rest(now, || self.needs_all());
                 self.rest(thread, step, now);
+                let now = Instant::now();
                 if thread == self.roster.reading() {
-                    self.look_after(&mut seen);
+                    self.look_after(&mut seen, now);
                 }
-                shift.begin(Instant::now());
+                shift.begin(now);
             }
         }
         let worker = own.lock();
@@ -95,6 +101,8 @@ impl Crew {
             if self.roster.reader_of(socket) != thread || seat.is_gone() {
                 continue;
             }
+            // A program is waited for by its own thread alone.
+            again |= socket != thread && worker.is_slow();
             let reader = Reader { is_own: socket == thread, books: &self.seats[thread].books };
             let read = seat.turn(worker, panicked, |worker| worker.turn(slots, reader)).unwrap_or(0);
             datagrams += read;
@@ -117,39 +125,50 @@ impl Crew {
                     |seat: &Seat| seat.try_lock().map_or(Some(now + AGAIN), |worker| worker.deadline());
                 let deadline = seats().filter_map(deadline).min();
                 let timeout = deadline.map(|deadline| deadline.saturating_duration_since(now));
-                let watch = (thread == self.roster.reading()).then_some(WATCH);
+                let timeout = timeout.into_iter().chain(self.roster.patience(thread)).min();
                 let mut awaited = vec![self.roster.wake(thread)];
                 awaited.extend(seats().filter(|seat| !seat.is_gone()).map(|seat| seat.socket.as_fd()));
-                self.stop.wait(&awaited, timeout.or(watch));
+                self.stop.wait(&awaited, timeout);
                 self.roster.is_awake(thread);
             }
         }
     }
 
-    /// Passes over a thread that leaves a socket unread in which something waits, now and at the last look: `seen` has the reads
-    /// so far of each such socket.
-    fn look_after(&self, seen: &mut Vec<Option<u64>>) {
+    /// Passes over a thread that leaves a socket unread in which something waits, now and at the last look.
+    fn look_after(&self, seen: &mut Seen, now: Instant) {
         let mut sockets: Vec<_> =
             self.seats.iter().map(|seat| PollFd::new(&*seat.socket, PollFlags::IN)).collect();
         if poll(&mut sockets, Some(&Timespec::default())).is_err() {
             return;
         }
-        let waits = |socket: &PollFd<'_>| socket.revents().contains(PollFlags::IN);
-        let unread = |(seat, socket): (&Seat, &PollFd<'_>)| waits(socket).then(|| seat.books.reads());
-        let now: Vec<_> = self.seats.iter().zip(&sockets).map(unread).collect();
-        if let Some(socket) = now.iter().zip(&*seen).position(|(now, then)| now.is_some() && now == then) {
-            self.roster.pass_over(self.roster.reader_of(socket));
+        let unread = |(seat, socket): (&Seat, &PollFd<'_>)| {
+            (socket.revents().contains(PollFlags::IN) && !seat.is_gone()).then(|| seat.books.reads())
+        };
+        let unread = self.seats.iter().zip(&sockets).map(unread).collect();
+        let before = std::mem::replace(seen, Seen { at: Some(now), unread });
+        // Two looks at once say nothing, nor does one after a pause of the whole process.
+        let apart = before.at.map(|then| now.duration_since(then));
+        if apart.is_none_or(|apart| apart < WATCH / 2 || apart > WATCH * 2) {
+            return;
         }
-        *seen = now;
+        let stays = |(now, then): (&Option<u64>, &Option<u64>)| now.is_some() && now == then;
+        if let Some(socket) = seen.unread.iter().zip(&before.unread).position(stays) {
+            self.roster.pass_over_reader_of(socket);
+        }
     }
 
     /// True while a worker waits for room, or may have to for a program: nobody else's socket shall wait with it.
     fn needs_all(&self) -> bool {
-        let may_wait = |seat: &Seat| {
-            seat.books.waits_for_room() || seat.try_lock().is_none_or(|worker| worker.is_slow())
-        };
-        self.seats.iter().any(may_wait)
+        self.parse.get().1.program.is_some() || self.seats.iter().any(|seat| seat.books.waits_for_room())
     }
+}
+
+/// What the first thread at home saw at its last look.
+#[derive(Default)]
+struct Seen {
+    at: Option<Instant>,
+    /// The reads so far of each socket in which something waits.
+    unread: Vec<Option<u64>>,
 }
 
 impl Seat {

@@ -1,5 +1,5 @@
-//! Receive and throw away, with the same sockets, steering and pace as a worker: the floor that a benchmark
-//! compares with.
+//! Receive and throw away, with the same sockets, steering and pace as workers, and always a thread for each: the floor that a
+//! benchmark compares with.
 
 use std::io;
 use std::os::fd::AsFd;

@@ -18,6 +18,9 @@ const BUSY: f64 = 0.4;
 /// million a second brings in that time.
 const LONG: Duration = Duration::from_millis(3);
 
+/// How often the first thread at home looks after those on duty, which a hypervisor or a neighbour can hold up.
+pub(super) const WATCH: Duration = Duration::from_millis(50);
+
 /// Nobody is passed over.
 const NOBODY: usize = usize::MAX;
 
@@ -89,10 +92,23 @@ impl Roster {
         }
     }
 
-    /// Calls all but this thread, which is held up.
-    pub fn pass_over(&self, thread: usize) {
+    /// Calls all but the thread that should read this socket, for it is held up.
+    pub fn pass_over_reader_of(&self, socket: usize) {
         let _change = self.lock();
-        self.set(self.threads.len(), thread);
+        if self.reading() < self.threads.len() {
+            self.set(self.threads.len(), self.reader_of(socket));
+        }
+    }
+
+    /// How long a thread may wait at the most, to see to the roster: the first where others might go home, and the first of those
+    /// at home, who looks after those on duty.
+    pub(super) fn patience(&self, thread: usize) -> Option<Duration> {
+        let reading = self.reading();
+        match thread {
+            0 if reading > self.fewest => Some(CALM),
+            _ if thread == reading => Some(WATCH),
+            _ => None,
+        }
     }
 
     /// Calls every thread if this one was passed over, for it is there again.
@@ -152,11 +168,13 @@ pub(super) struct Shift<'a> {
     busy: Duration,
     /// When the first last looked how busy all are, and how busy they had been.
     looked: (Instant, Duration),
+    /// How many were on duty when it last rested.
+    reading: usize,
 }
 
 impl<'a> Shift<'a> {
     pub(super) fn new(roster: &'a Roster, thread: usize, now: Instant) -> Self {
-        Self { roster, thread, since: now, busy: Duration::ZERO, looked: (now, roster.busy()) }
+        Self { roster, thread, since: now, busy: Duration::ZERO, looked: (now, roster.busy()), reading: 0 }
     }
 
     /// It begins to work, after a rest.
@@ -178,6 +196,10 @@ impl<'a> Shift<'a> {
     pub(super) fn rest(&mut self, now: Instant, objects: impl Fn() -> bool) {
         self.busy += now.duration_since(self.since);
         self.since = now;
+        let reading = self.roster.reading();
+        if std::mem::replace(&mut self.reading, reading) < reading {
+            self.looked = (now, self.roster.busy()); // what was before the call says nothing
+        }
         let (then, before) = self.looked;
         let time = now.duration_since(then);
         if self.thread == 0 && time >= CALM {
@@ -215,9 +237,11 @@ mod tests {
     #[test]
     fn who_is_held_up_is_passed_over_until_it_is_back() {
         let (roster, start) = (Roster::new(3, true).unwrap(), Instant::now());
-        roster.pass_over(0);
+        roster.pass_over_reader_of(2);
         assert_eq!((0..3).map(|socket| roster.reader_of(socket)).collect::<Vec<_>>(), [1, 1, 2]);
-        Shift::new(&roster, 0, start).rest(start + CALM, || false);
+        let mut shift = Shift::new(&roster, 0, start);
+        shift.rest(start, || false);
+        shift.rest(start + CALM, || false);
         roster.come_back(1);
         assert!(!roster.is_on_duty(0), "nobody is sent home meanwhile, nor called back by another");
         roster.come_back(0);
@@ -225,10 +249,25 @@ mod tests {
     }
 
     #[test]
+    fn the_first_and_the_first_at_home_have_to_look() {
+        let roster = Roster::new(4, true).unwrap();
+        for (reading, patience) in [
+            (1, [None, Some(WATCH), None, None]),
+            (3, [Some(CALM), None, None, Some(WATCH)]),
+            (4, [Some(CALM), None, None, None]),
+        ] {
+            roster.set(reading, NOBODY);
+            assert_eq!([0, 1, 2, 3].map(|thread| roster.patience(thread)), patience);
+        }
+    }
+
+    #[test]
     fn nobody_rests_where_nobody_may() {
         let (roster, start) = (Roster::new(3, false).unwrap(), Instant::now());
-        Shift::new(&roster, 0, start).rest(start + CALM, || false);
-        assert_eq!(roster.reading(), 3);
+        let mut shift = Shift::new(&roster, 0, start);
+        shift.rest(start, || false);
+        shift.rest(start + CALM, || false);
+        assert_eq!((roster.reading(), roster.patience(0)), (3, None));
     }
 
     const MILLISECOND: Duration = Duration::from_millis(1);
@@ -258,11 +297,13 @@ mod tests {
             shift.rest(end, || objects);
             roster.reading()
         };
+        assert_eq!(second(60_000, 0, false), 1, "a quiet minute");
         roster.call_all();
-        assert_eq!(second(999, 2_099, false), 16, "not yet");
-        assert_eq!(second(1_000, 0, false), 6, "2.1 s of work in a second, 0.4 s each");
-        assert_eq!(second(2_000, 0, true), 6, "somebody objects");
-        assert_eq!(second(3_000, 300, false), 1);
-        assert_eq!(second(4_000, 10_000, false), 1, "who needs help calls for it");
+        assert_eq!(second(60_100, 0, false), 16, "is over");
+        assert_eq!(second(61_099, 2_099, false), 16, "not yet");
+        assert_eq!(second(61_100, 0, false), 6, "2.1 s of work in a second, 0.4 s each");
+        assert_eq!(second(62_100, 0, true), 6, "somebody objects");
+        assert_eq!(second(63_100, 300, false), 1);
+        assert_eq!(second(64_100, 10_000, false), 1, "who needs help calls for it");
     }
 }
