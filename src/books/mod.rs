@@ -4,6 +4,7 @@
 //! publishes them once a read, so the hot path touches no shared cache line and no locked instruction.
 
 mod certificates;
+mod counted;
 mod endpoint;
 pub mod histogram;
 mod rejected;
@@ -11,13 +12,14 @@ mod report;
 mod senders;
 
 pub use certificates::{Certificates, Holder};
+pub use counted::Counted;
 pub use endpoint::{EndpointBooks, EndpointReport, EndpointState};
 pub use histogram::{Distribution, Histogram};
 pub use rejected::{DeadLetterBooks, Rejected};
 pub use report::{Report, WorkerReport, per_event, process_cpu_us};
 pub use senders::{Heavy, Run, Senders, Top};
 
-use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering::Relaxed};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering::Relaxed};
 use std::sync::{Arc, PoisonError, RwLock};
 
 use crate::batch::Closed;
@@ -145,7 +147,7 @@ pub struct WorkerBooks {
     receive_errors: AtomicU64,
     reads: AtomicU64,
     /// Batches of the worker, or in its thread's hands, that wait for room in the queue.
-    pub waiting: AtomicU32,
+    pub waiting: AtomicU64,
     /// True while the worker's own thread reads, and not another for it.
     pub has_thread: AtomicBool,
     /// True once the worker has panicked.
@@ -176,7 +178,7 @@ impl WorkerBooks {
             batches: Default::default(),
             receive_errors: AtomicU64::default(),
             reads: AtomicU64::default(),
-            waiting: AtomicU32::default(),
+            waiting: AtomicU64::default(),
             has_thread: AtomicBool::default(),
             gone: AtomicBool::default(),
             kernel_drops: AtomicU64::default(),

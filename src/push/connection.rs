@@ -1,6 +1,5 @@
 //! One HTTP/2 connection, for as long as it lasts, and then the next one.
 
-use std::sync::atomic::Ordering::Relaxed;
 use std::time::{Duration, Instant};
 
 use chrono::Utc;
@@ -13,7 +12,7 @@ use super::place::Place;
 use super::stream::{self, End};
 use super::tls::Seen;
 use super::{Backoff, Context, Target};
-use crate::books::{Certificates, EndpointBooks, Holder};
+use crate::books::{Certificates, Counted, Holder};
 use crate::config::Endpoint;
 use crate::tls::shown_time;
 
@@ -49,7 +48,7 @@ pub(super) async fn keep(place: Place, number: usize, context: Context) {
                 info!(%endpoint, address = %place.address, connection = number, "connected");
                 failing = None;
                 let begun = Instant::now();
-                let _connected = Connected::new(books);
+                let _connected = Counted::at(&books.connected);
                 match use_up(&connection, &place, number, &context).await {
                     End::Finished => return,
                     End::Broken { useful: true } => {
@@ -81,22 +80,6 @@ pub(super) async fn keep(place: Place, number: usize, context: Context) {
             () = sleep(backoff.next(fastrand::f64())) => {}
             () = context.dismissed() => return,
         }
-    }
-}
-
-/// Counts a connection for as long as it is up, however that ends.
-struct Connected<'a>(&'a EndpointBooks);
-
-impl<'a> Connected<'a> {
-    fn new(books: &'a EndpointBooks) -> Self {
-        books.connected.fetch_add(1, Relaxed);
-        Self(books)
-    }
-}
-
-impl Drop for Connected<'_> {
-    fn drop(&mut self) {
-        self.0.connected.fetch_sub(1, Relaxed);
     }
 }
 

@@ -11,7 +11,7 @@ use tracing::{error, warn};
 
 use super::{Gate, Member, Roster, Stop};
 use crate::batch::{Batch, Closed, OpenBatch};
-use crate::books::{Count, Run, Shed, WorkerBooks};
+use crate::books::{Count, Counted, Run, Shed, WorkerBooks};
 use crate::datagram::{Datagram, Timestamp};
 use crate::encode::Sequence;
 use crate::live::Live;
@@ -331,7 +331,7 @@ impl Way<'_> {
         books.batch_events.observe(events as f64);
         books.batch_bytes.observe(batch.body.len() as f64);
         books.publish(count);
-        let waiting = [Waiting::at(books), Waiting::at(reader)];
+        let waiting = [Counted::at(&books.waiting), Counted::at(&reader.waiting)];
         // Other sockets that this thread reads must not wait with it.
         let pushed = queue.push_telling(batch, || roster.call_all());
         drop(waiting);
@@ -346,21 +346,5 @@ impl Way<'_> {
         if let Some(why) = shed {
             count.shed(why, events);
         }
-    }
-}
-
-/// Says that a batch waits for room, until it is dropped.
-struct Waiting<'a>(&'a WorkerBooks);
-
-impl<'a> Waiting<'a> {
-    fn at(books: &'a WorkerBooks) -> Self {
-        books.waiting.fetch_add(1, Relaxed);
-        Self(books)
-    }
-}
-
-impl Drop for Waiting<'_> {
-    fn drop(&mut self) {
-        self.0.waiting.fetch_sub(1, Relaxed);
     }
 }
