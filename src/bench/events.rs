@@ -5,7 +5,6 @@
 
 use std::io;
 use std::net::SocketAddr;
-use std::sync::{Arc, Mutex, PoisonError};
 
 use bytes::{Buf, Bytes};
 use h2::server::{Builder, SendResponse};
@@ -15,9 +14,8 @@ use memchr::memmem;
 use prost::encoding::{WireType, decode_key, decode_varint};
 use tokio::net::{TcpListener, TcpStream};
 
-use super::Counted;
+use super::{Counted, Tally};
 use crate::load::Marker;
-use crate::receiver::Numbers;
 
 /// A stream's and a connection's window, bytes: as hyper has it, and so Vector.
 const WINDOW: u32 = 1 << 20;
@@ -31,29 +29,24 @@ const EMPTY: &[u8] = &[0; 5];
 /// When the address cannot be had.
 pub async fn count_events(address: SocketAddr) -> io::Result<impl Fn() -> Counted> {
     let listener = TcpListener::bind(address).await?;
-    let counted = Arc::new(Mutex::new((0, Numbers::default())));
-    let shared = Arc::clone(&counted);
+    let tally = Tally::default();
+    let shared = tally.clone();
     tokio::spawn(async move {
         while let Ok((stream, _)) = listener.accept().await {
             // It ends with its peer.
-            tokio::spawn(serve(stream, Arc::clone(&shared)));
+            tokio::spawn(serve(stream, shared.clone()));
         }
     });
-    Ok(move || {
-        let counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-        Counted { events: counted.0, numbers: counted.1.report() }
-    })
+    Ok(move || tally.counted())
 }
 
-type Shared = Arc<Mutex<(u64, Numbers)>>;
-
-async fn serve(stream: TcpStream, counted: Shared) -> Result<(), h2::Error> {
+async fn serve(stream: TcpStream, tally: Tally) -> Result<(), h2::Error> {
     let mut builder = Builder::new();
     builder.initial_window_size(WINDOW).initial_connection_window_size(WINDOW);
     let mut connection = builder.handshake::<_, Bytes>(stream).await?;
     while let Some(request) = connection.accept().await {
         let (request, respond) = request?;
-        tokio::spawn(answer(request.into_body(), respond, Arc::clone(&counted)));
+        tokio::spawn(answer(request.into_body(), respond, tally.clone()));
     }
     Ok(())
 }
@@ -61,7 +54,7 @@ async fn serve(stream: TcpStream, counted: Shared) -> Result<(), h2::Error> {
 async fn answer(
     mut body: RecvStream,
     mut respond: SendResponse<Bytes>,
-    counted: Shared,
+    tally: Tally,
 ) -> Result<(), h2::Error> {
     let mut whole = Vec::new();
     while let Some(chunk) = body.data().await {
@@ -69,7 +62,7 @@ async fn answer(
         body.flow_control().release_capacity(chunk.len())?;
         whole.extend_from_slice(&chunk);
     }
-    if count(&whole, &counted).is_none() {
+    if count(&whole, &tally).is_none() {
         respond.send_reset(Reason::PROTOCOL_ERROR);
         return Ok(());
     }
@@ -82,22 +75,21 @@ async fn answer(
 }
 
 /// Counts the events of a request, `PushEventsRequest` or empty; none where it is neither, or compressed.
-fn count(request: &[u8], counted: &Mutex<(u64, Numbers)>) -> Option<()> {
+fn count(request: &[u8], tally: &Tally) -> Option<()> {
     let (prefix, mut events) = request.split_at_checked(EMPTY.len())?;
     let length = u32::from_be_bytes(prefix[1..].try_into().ok()?);
     if prefix[0] != 0 || length as usize != events.len() {
         return None;
     }
-    let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-    let (count, numbers) = &mut *counted;
+    let mut seen = tally.lock();
     while events.has_remaining() {
         let (1, WireType::LengthDelimited) = decode_key(&mut events).ok()? else { return None };
         let length = usize::try_from(decode_varint(&mut events).ok()?).ok()?;
         let (event, rest) = events.split_at_checked(length)?;
         if let Some(at) = memmem::find(event, Marker::START) {
-            numbers.see(&event[at..]);
+            seen.numbers.see(&event[at..]);
         }
-        *count += 1;
+        seen.events += 1;
         events = rest;
     }
     Some(())
@@ -124,15 +116,16 @@ mod tests {
 
     #[test]
     fn events_are_counted_and_what_is_none_is_refused() {
-        let counted = Mutex::default();
+        let tally = Tally::default();
         let body = PushEventsRequest { events: (0..3).map(event).collect() }.encode_to_vec();
-        assert_eq!(count(&framed(&body), &counted), Some(()));
-        assert_eq!(count(&framed(b""), &counted), Some(()), "a health check");
-        let report = counted.lock().unwrap().1.report().unwrap();
-        assert_eq!((counted.lock().unwrap().0, report.unique, report.missing), (3, 3, 6));
+        assert_eq!(count(&framed(&body), &tally), Some(()));
+        assert_eq!(count(&framed(b""), &tally), Some(()), "a health check");
+        let counted = tally.counted();
+        let report = counted.numbers.unwrap();
+        assert_eq!((counted.events, report.unique, report.missing), (3, 3, 6));
         let compressed = [&[1][..], &framed(&body)[1..]].concat();
         for bad in [&framed(&body[..40])[..], &framed(&body)[..40], &framed(b"\x10\x01"), &compressed, b""] {
-            assert_eq!(count(bad, &counted), None);
+            assert_eq!(count(bad, &tally), None);
         }
     }
 }

@@ -2,13 +2,11 @@
 
 use std::io::{self, Read};
 use std::net::{SocketAddr, TcpListener, TcpStream};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::thread;
 
 use memchr::memchr_iter;
 
-use super::Counted;
-use crate::receiver::Numbers;
+use super::{Counted, Tally};
 
 /// Counts the lines of every connection; the function that is returned gives what came so far.
 ///
@@ -16,37 +14,34 @@ use crate::receiver::Numbers;
 /// When the address cannot be had.
 pub fn count_lines(address: SocketAddr) -> io::Result<impl Fn() -> Counted> {
     let listener = TcpListener::bind(address)?;
-    let counted = Arc::new(Mutex::new((0, Numbers::default())));
-    let shared = Arc::clone(&counted);
+    let tally = Tally::default();
+    let shared = tally.clone();
     thread::spawn(move || {
         for stream in listener.incoming().flatten() {
-            let shared = Arc::clone(&shared);
+            let shared = shared.clone();
             // It ends with its peer.
             thread::spawn(move || count(stream, &shared));
         }
     });
-    Ok(move || {
-        let counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
-        Counted { events: counted.0, numbers: counted.1.report() }
-    })
+    Ok(move || tally.counted())
 }
 
 /// Bytes of a line at the most: whoever never ends one does not use up memory.
 const LONGEST: usize = 1 << 20;
 
-fn count(mut stream: TcpStream, counted: &Mutex<(u64, Numbers)>) {
+fn count(mut stream: TcpStream, tally: &Tally) {
     let mut buffer = vec![0; LONGEST];
     let mut held = 0;
     while let Ok(read @ 1..) = stream.read(&mut buffer[held..]) {
         let end = held + read;
         let mut begin = 0;
-        let mut counted = counted.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = tally.lock();
         for newline in memchr_iter(b'\n', &buffer[held..end]).map(|at| held + at) {
-            counted.0 += 1;
-            counted.1.see(&buffer[begin..newline]);
+            seen.events += 1;
+            seen.numbers.see(&buffer[begin..newline]);
             begin = newline + 1;
         }
-        drop(counted);
+        drop(seen);
         buffer.copy_within(begin..end, 0);
         held = (end - begin) % LONGEST;
     }

@@ -23,13 +23,35 @@ pub use stage::{Cost, Pins, Stage, StageError};
 
 use std::net::{TcpListener, UdpSocket};
 use std::path::PathBuf;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
 use serde::Serialize;
 use serde_json::Value as Json;
 
-use crate::receiver::NumbersReport;
+use crate::receiver::{Numbers, NumbersReport};
+
+/// Counts what comes to a sink over all its connections.
+#[derive(Debug, Default, Clone)]
+struct Tally(Arc<Mutex<Seen>>);
+
+#[derive(Debug, Default)]
+struct Seen {
+    events: u64,
+    numbers: Numbers,
+}
+
+impl Tally {
+    fn lock(&self) -> MutexGuard<'_, Seen> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+
+    fn counted(&self) -> Counted {
+        let seen = self.lock();
+        Counted { events: seen.events, numbers: seen.numbers.report() }
+    }
+}
 
 /// What came to a sink.
 #[derive(Debug, Default, Serialize)]

@@ -3,7 +3,6 @@
 //! Names are `sluicegate_<room>_<noun>_<unit>_total`. Labels have closed sets of values: listeners and workers of the
 //! configuration, and reasons from enums; never anything that a sender chooses.
 
-use std::net::SocketAddr;
 use std::sync::atomic::Ordering::Relaxed;
 
 use super::{Sample, Snapshot, get};
@@ -386,12 +385,11 @@ fn steering(snapshot: &Snapshot<'_>) -> Vec<Sample> {
 }
 
 fn threads(snapshot: &Snapshot<'_>) -> Vec<Sample> {
-    let reading = |address: SocketAddr| {
+    each_listener(snapshot, |i| {
+        let address = snapshot.config.listeners[i].address;
         let desks = snapshot.books.desks.iter().filter(|desk| desk.listener == address);
         desks.filter(|desk| desk.books.has_thread.load(Relaxed)).count() as f64
-    };
-    let listeners = snapshot.config.listeners.iter().map(|listener| listener.address);
-    listeners.map(|address| (vec![address.to_string()], reading(address))).collect()
+    })
 }
 
 fn shed(snapshot: &Snapshot<'_>) -> Vec<Sample> {

@@ -27,10 +27,6 @@ use crate::spool::{self, Spool};
 /// A worker's stack, bytes: VRL walks through nested values by recursion. Untouched pages cost nothing.
 const STACK: usize = 16 << 20;
 
-/// Datagrams of 1.1 KB that a listener's sockets must hold for one thread to read them all: as many as keep it just not too busy,
-/// for the tenth of a second in which others notice that it is held up.
-const HOLDS: usize = 33_000;
-
 /// What all workers share.
 #[derive(Debug, Clone)]
 pub(super) struct Shared {
@@ -261,7 +257,7 @@ fn crew<'a>(
     equipment: &Equipment,
     shared: &Shared,
 ) -> io::Result<Crew> {
-    let roster = Roster::new(group.sockets.len(), group.holds() >= HOLDS)?;
+    let roster = Roster::new(group.sockets.len(), group.may_share_threads())?;
     let (roster, stop) = (Arc::new(roster), Arc::clone(&shared.stop));
     let sizes = (group.listener.max_length, group.buffer.granted);
     let mut crew = Crew::new(Arc::clone(&roster), Arc::clone(&stop), Arc::clone(&shared.parse), sizes);

@@ -14,8 +14,7 @@ use std::time::{Duration, Instant};
 use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
 use super::roster::{Shift, WATCH};
-use super::worker::Reader;
-use super::{DEPTH, Member, Pace, Roster, Step, Stop, Worker};
+use super::{DEPTH, Member, Pace, Reader, Roster, Step, Stop, Worker};
 use crate::books::WorkerBooks;
 use crate::live::Live;
 use crate::parse::Options;
@@ -126,10 +125,11 @@ impl Crew {
                 let deadline = seats().filter_map(deadline).min();
                 let timeout = deadline.map(|deadline| deadline.saturating_duration_since(now));
                 let timeout = timeout.into_iter().chain(self.roster.patience(thread)).min();
-                let mut awaited = vec![self.roster.wake(thread)];
+                let bell = self.roster.bell(thread);
+                let mut awaited = vec![bell.as_fd()];
                 awaited.extend(seats().filter(|seat| !seat.is_gone()).map(|seat| seat.socket.as_fd()));
                 self.stop.wait(&awaited, timeout);
-                self.roster.is_awake(thread);
+                bell.still();
             }
         }
     }

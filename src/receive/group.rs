@@ -193,9 +193,11 @@ impl Group {
         self.sockets.iter().all(|member| member.lives_on())
     }
 
-    /// Datagrams of 1.1 KB that its sockets hold together.
-    pub fn holds(&self) -> usize {
-        pace::held(self.buffer.granted) * self.sockets.len()
+    /// Whether one thread may read all its sockets: they hold what comes until others notice that it is held up.
+    pub fn may_share_threads(&self) -> bool {
+        /// Datagrams of 1.1 KB: as many as keep a thread just not too busy, for a tenth of a second.
+        const ENOUGH: usize = 33_000;
+        pace::held(self.buffer.granted) * self.sockets.len() >= ENOUGH
     }
 
     /// Each socket's queue and drops, now. A socket that does not tell counts as empty.

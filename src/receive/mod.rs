@@ -5,6 +5,7 @@
 //! [`Group::memory`]), and, by choice, what is longer than `max_length`, meets a full queue, or comes from somebody who may
 //! not send, or not so much.
 
+mod bell;
 mod claim;
 mod crew;
 mod discard;

@@ -1,12 +1,11 @@
 //! Which of a listener's threads read: as few as the load needs, and all of them at once when it grows.
 
 use std::io;
-use std::os::fd::{AsFd, BorrowedFd, OwnedFd};
 use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::Acquire, Ordering::Relaxed, Ordering::Release};
 use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
 
-use rustix::event::{EventfdFlags, eventfd};
+use super::bell::Bell;
 
 /// How long the load must have been low before threads are sent home.
 const CALM: Duration = Duration::from_secs(1);
@@ -42,8 +41,8 @@ pub struct Roster {
 struct Thread {
     /// How long it has been busy so far, nanoseconds.
     busy: AtomicU64,
-    /// An eventfd that wakes it to look at the roster.
-    wake: OwnedFd,
+    /// Wakes it to look at the roster.
+    bell: Bell,
 }
 
 impl Roster {
@@ -52,10 +51,7 @@ impl Roster {
     /// # Errors
     /// The kernel's, as when no file descriptor is left.
     pub fn new(threads: usize, may_rest: bool) -> io::Result<Self> {
-        let thread = |_| {
-            let wake = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-            Ok(Thread { busy: AtomicU64::new(0), wake })
-        };
+        let thread = |_| Ok(Thread { busy: AtomicU64::new(0), bell: Bell::new()? });
         let fewest = if may_rest { 1 } else { threads };
         let threads = (0..threads).map(thread).collect::<io::Result<_>>()?;
         let (reading, passed_over) = (AtomicUsize::new(fewest), AtomicUsize::new(NOBODY));
@@ -132,19 +128,13 @@ impl Roster {
         self.reading.store(reading, Release);
         self.passed_over.store(passed_over, Release);
         for thread in &self.threads {
-            // It fails when the counter is at its end, which wakes as well.
-            rustix::io::write(&thread.wake, &1u64.to_ne_bytes()).ok();
+            thread.bell.ring().ok(); // fails where it rings all the same
         }
     }
 
-    /// Readable when a thread should look at the roster.
-    pub(super) fn wake(&self, thread: usize) -> BorrowedFd<'_> {
-        self.threads[thread].wake.as_fd()
-    }
-
-    /// It has looked, or is about to.
-    pub(super) fn is_awake(&self, thread: usize) {
-        rustix::io::read(&self.threads[thread].wake, &mut [0; 8]).ok(); // fails when there was no call
+    /// Rings when a thread should look at the roster; it stills it before it looks.
+    pub(super) fn bell(&self, thread: usize) -> &Bell {
+        &self.threads[thread].bell
     }
 
     fn busy(&self) -> Duration {

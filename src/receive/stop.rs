@@ -1,17 +1,19 @@
 //! The signal that wakes every worker to drain and end.
 
 use std::io;
-use std::os::fd::{BorrowedFd, OwnedFd};
+use std::os::fd::BorrowedFd;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
-use rustix::event::{EventfdFlags, PollFd, PollFlags, Timespec, eventfd, poll};
+use rustix::event::{PollFd, PollFlags, Timespec, poll};
 
-/// Told once, seen by all: a flag for those who run, an eventfd for those who sleep in `poll`.
+use super::bell::Bell;
+
+/// Told once, seen by all: a flag for those who run, a bell for those who sleep in `poll`.
 #[derive(Debug)]
 pub struct Stop {
     flag: AtomicBool,
-    event: OwnedFd,
+    bell: Bell,
 }
 
 impl Stop {
@@ -20,8 +22,7 @@ impl Stop {
     /// # Errors
     /// The kernel's, as when no file descriptor is left.
     pub fn new() -> io::Result<Self> {
-        let event = eventfd(0, EventfdFlags::CLOEXEC | EventfdFlags::NONBLOCK)?;
-        Ok(Self { flag: AtomicBool::new(false), event })
+        Ok(Self { flag: AtomicBool::new(false), bell: Bell::new()? })
     }
 
     /// Gives the signal.
@@ -30,8 +31,7 @@ impl Stop {
     /// The kernel's; the flag is set all the same.
     pub fn give(&self) -> io::Result<()> {
         self.flag.store(true, Ordering::Release);
-        rustix::io::write(&self.event, &1u64.to_ne_bytes())?;
-        Ok(())
+        self.bell.ring()
     }
 
     /// True once the signal was given.
@@ -43,7 +43,7 @@ impl Stop {
     pub fn wait(&self, awaited: &[BorrowedFd<'_>], timeout: Option<Duration>) {
         let timeout = timeout.and_then(|timeout| Timespec::try_from(timeout).ok());
         let mut fds: Vec<_> = awaited.iter().map(|fd| PollFd::from_borrowed_fd(*fd, PollFlags::IN)).collect();
-        fds.push(PollFd::new(&self.event, PollFlags::IN));
+        fds.push(PollFd::new(&self.bell, PollFlags::IN));
         // Whatever ends the wait, the next read tells why: an error here (EINTR) is no news.
         poll(&mut fds, timeout.as_ref()).ok();
     }
