@@ -5,15 +5,14 @@ use std::net::SocketAddr;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::client::conn::http2::{Builder, SendRequest};
+use hyper::client::conn::http2::Builder;
 use hyper_util::rt::{TokioExecutor, TokioIo, TokioTimer};
 use tokio::net::TcpStream;
 use tokio::sync::watch;
 use tokio::time::{Instant, timeout};
 
-use super::request::{PUSH_EVENTS, Template};
+use super::gather::Bodies;
+use super::request::{Caller, PUSH_EVENTS, Template};
 use super::tls::{self, Meeting, Seen, explain};
 use super::transport::Transport;
 use super::wire::Wire;
@@ -52,7 +51,7 @@ pub enum DialError {
 /// A live connection, as its streams see it.
 #[derive(Debug, Clone)]
 pub(super) struct Connection {
-    pub(super) sender: SendRequest<Full<Bytes>>,
+    pub(super) caller: Caller,
     pub(super) template: Template,
     /// True once the connection is to be given up: streams finish what they have and take no more.
     pub(super) broken: watch::Sender<bool>,
@@ -88,8 +87,8 @@ pub(super) async fn dial(
     let template = Template::new(endpoint, PUSH_EVENTS).map_err(DialError::Url)?;
     let connecting = timeout(CONNECT_TIMEOUT, TcpStream::connect(address)).await;
     let stream = connecting.map_err(|_| DialError::Timeout)?.map_err(DialError::Connect)?;
-    let (sender, broken) = speak(stream, endpoint, tls, seen).await?;
-    Ok(Connection { sender, template, broken, failing: Failing::default() })
+    let (caller, broken) = speak(stream, endpoint, tls, seen).await?;
+    Ok(Connection { caller, template, broken, failing: Failing::default() })
 }
 
 /// HTTP/2 over a connected stream, and TLS beneath it where the endpoint's URL says so. The flag is true once the
@@ -99,7 +98,7 @@ pub(super) async fn speak(
     endpoint: &Endpoint,
     tls: &Tls,
     seen: &mut Seen,
-) -> Result<(SendRequest<Full<Bytes>>, watch::Sender<bool>), DialError> {
+) -> Result<(Caller, watch::Sender<bool>), DialError> {
     let (wire, heard) = match endpoint.tls {
         false => (Wire::Plain(stream), None),
         true => {
@@ -107,7 +106,8 @@ pub(super) async fn speak(
             (Wire::Tls(Box::new(secured)), Some(heard))
         }
     };
-    let transport = Transport::new(wire).map_err(DialError::Connect)?;
+    let bodies = Bodies::default();
+    let transport = Transport::new(wire, bodies.clone()).map_err(DialError::Connect)?;
     let (sender, driver) = Builder::new(TokioExecutor::new())
         .timer(TokioTimer::new())
         .keep_alive_interval(KEEPALIVE)
@@ -130,7 +130,7 @@ pub(super) async fn speak(
             DialError::Tls(explain(&error, &meeting))
         })?;
     }
-    Ok((sender, broken))
+    Ok((Caller::new(sender, bodies), broken))
 }
 
 /// Tells a connection's streams that its driver has ended, even by a panic.

@@ -8,6 +8,7 @@ mod backoff;
 mod compression;
 mod connection;
 mod dial;
+mod gather;
 mod place;
 mod places;
 mod poison;

@@ -1,14 +1,11 @@
 //! A look at an endpoint as the pushers will meet it, with no queue behind it: for `check`.
 
-use bytes::Bytes;
-use http_body_util::Full;
-use hyper::client::conn::http2::SendRequest;
 use prost::Message;
 use tokio::net::TcpStream;
 use tonic::{Code, Status};
 
 use super::dial::{DialError, speak};
-use super::request::{self, HEALTH_CHECK, PUSH_EVENTS, Template};
+use super::request::{Caller, HEALTH_CHECK, PUSH_EVENTS, Template};
 use super::stream::with_causes;
 use super::tls::Seen;
 use crate::batch::{PREFIX, framed};
@@ -29,7 +26,7 @@ pub enum Health {
 /// A connection to an endpoint.
 #[derive(Debug)]
 pub struct Probe {
-    sender: SendRequest<Full<Bytes>>,
+    caller: Caller,
     endpoint: Endpoint,
 }
 
@@ -45,8 +42,8 @@ impl Probe {
         stream: TcpStream,
         seen: &mut Seen,
     ) -> Result<Self, DialError> {
-        let (sender, _) = speak(stream, endpoint, tls, seen).await?; // requests tell why it ended
-        Ok(Self { sender, endpoint: endpoint.clone() })
+        let (caller, _) = speak(stream, endpoint, tls, seen).await?; // requests tell why it ended
+        Ok(Self { caller, endpoint: endpoint.clone() })
     }
 
     /// Vector's own health check, which every `vector` source answers.
@@ -76,8 +73,6 @@ impl Probe {
 
     async fn call(&mut self, path: &str, message: &[u8]) -> Result<(Status, Vec<u8>), String> {
         let template = Template::new(&self.endpoint, path).map_err(|error| error.to_string())?;
-        request::call(&mut self.sender, &template, framed(message).into(), None)
-            .await
-            .map_err(|error| with_causes(&error))
+        self.caller.call(&template, framed(message).into(), None).await.map_err(|error| with_causes(&error))
     }
 }

@@ -1,11 +1,13 @@
 //! One call, by hand: the batch's bytes are the request's body as they are.
 
 use bytes::Bytes;
-use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, StatusCode, Uri, header};
+use http::{HeaderMap, HeaderName, HeaderValue, Method, Request, Response, StatusCode, Uri, header};
 use http_body_util::{BodyExt, Full};
+use hyper::body::Incoming;
 use hyper::client::conn::http2::SendRequest;
 use tonic::{Code, Status};
 
+use super::gather::Bodies;
 use crate::config::Endpoint;
 use crate::text::harmless;
 
@@ -51,18 +53,36 @@ impl Template {
     }
 }
 
-/// Makes a call, with a body that is encoded so, and waits for the answer: its status, and the message with gRPC's prefix.
-///
-/// # Errors
-/// When the transport failed before an answer came: the call may or may not have arrived.
-pub(super) async fn call(
-    sender: &mut SendRequest<Full<Bytes>>,
-    template: &Template,
-    body: Bytes,
-    encoding: Option<HeaderValue>,
-) -> Result<(Status, Vec<u8>), hyper::Error> {
-    sender.ready().await?;
-    let response = sender.send_request(template.request(body, encoding)).await?;
+/// Calls an endpoint over one connection.
+#[derive(Debug, Clone)]
+pub(super) struct Caller {
+    sender: SendRequest<Full<Bytes>>,
+    bodies: Bodies,
+}
+
+impl Caller {
+    /// `bodies` are those that the connection's transport knows.
+    pub(super) fn new(sender: SendRequest<Full<Bytes>>, bodies: Bodies) -> Self {
+        Self { sender, bodies }
+    }
+
+    /// Makes a call, with a body that is encoded so, and waits for the answer: its status, and the message with gRPC's prefix.
+    ///
+    /// # Errors
+    /// When the transport failed before an answer came: the call may or may not have arrived.
+    pub(super) async fn call(
+        &mut self,
+        template: &Template,
+        body: Bytes,
+        encoding: Option<HeaderValue>,
+    ) -> Result<(Status, Vec<u8>), hyper::Error> {
+        let _under_way = self.bodies.add(body.clone());
+        self.sender.ready().await?;
+        answer(self.sender.send_request(template.request(body, encoding)).await?).await
+    }
+}
+
+async fn answer(response: Response<Incoming>) -> Result<(Status, Vec<u8>), hyper::Error> {
     let (head, mut body) = response.into_parts();
     // An answer without a message has its status in the headers, every other one in the trailers.
     if let Some(status) = Status::from_header_map(&head.headers) {

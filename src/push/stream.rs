@@ -12,7 +12,7 @@ use super::compression::{compressed, encoding};
 use super::dial::Connection;
 use super::place::Place;
 use super::reject::{expire, is_expired};
-use super::request::{self, status_of_reset};
+use super::request::status_of_reset;
 use super::{Backoff, Context, Target};
 use crate::config::Compression;
 use crate::logs::Occasionally;
@@ -130,8 +130,7 @@ impl Stream {
         loop {
             let (compression, body) = encoded(compressor.in_force(), lease.batch().body.clone()).await;
             self.context.books.push.sent_bytes.fetch_add(body.len() as u64, Relaxed);
-            let call =
-                request::call(&mut connection.sender, &connection.template, body, encoding(compression));
+            let call = connection.caller.call(&connection.template, body, encoding(compression));
             let status = match timeout(self.context.vector.request_timeout, call).await {
                 Ok(Ok((status, _))) => status,
                 Ok(Err(error)) => status_of_reset(&error).ok_or(Failure::Transport(error))?,

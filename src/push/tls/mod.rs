@@ -16,7 +16,6 @@ use tokio::time::timeout;
 use tokio_rustls::TlsConnector;
 
 use super::dial::{CONNECT_TIMEOUT, DialError};
-use super::transport::GATHER;
 use crate::config::{Endpoint, Tls};
 use crate::tls::Certificate;
 use client::Client;
@@ -42,6 +41,9 @@ pub(crate) fn server_name(endpoint: &Endpoint, options: &Tls) -> Result<ServerNa
         .map_err(|_| format!("`{name}` is neither a DNS name nor an IP address"))
 }
 
+/// What is encrypted at a time, and then written, bytes: eight records of the largest size (RFC 8446, 5.1).
+const ROOM: usize = 128 << 10;
+
 /// Reads the files and shakes hands. The receiver is told of the first thing the peer says afterwards.
 pub(super) async fn handshake(
     stream: TcpStream,
@@ -59,8 +61,7 @@ pub(super) async fn handshake(
         .map_err(|error| DialError::Tls(error.to_string()))?
         .map_err(|e| DialError::Tls(e.to_string()))?;
     seen.client = client.own;
-    // What is gathered leaves as one write, not as one and a bit.
-    let room = |session: &mut rustls::ClientConnection| session.set_buffer_limit(Some(2 * GATHER));
+    let room = |session: &mut rustls::ClientConnection| session.set_buffer_limit(Some(ROOM));
     let shaking = TlsConnector::from(client.config).connect_with(name, stream, room);
     let result = timeout(CONNECT_TIMEOUT, shaking).await;
     seen.server = client.verifier.seen();

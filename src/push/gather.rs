@@ -1,0 +1,234 @@
+//! What is to be written, in pieces: headers of frames are copied, bodies of requests stay where they are.
+
+use std::collections::VecDeque;
+use std::io::IoSlice;
+use std::ops::Range;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+
+use bytes::Bytes;
+
+/// The most slices that one write takes: frames of the largest default size for a whole window, and their headers.
+pub(super) const SLICES: usize = 192;
+
+/// A shorter piece is copied: that is cheaper than a slice of its own.
+const WORTH_A_SLICE: usize = 1_024;
+
+/// The bodies of a connection's requests that are under way.
+///
+/// HTTP/2 lends its transport a frame's bytes for as long as one call takes. Where they are a part of one of these, the transport
+/// keeps the part itself and need not copy.
+#[derive(Debug, Clone, Default)]
+pub(super) struct Bodies(Arc<Mutex<Vec<Bytes>>>);
+
+/// A request that is under way, until it is dropped.
+#[derive(Debug)]
+pub(super) struct UnderWay {
+    bodies: Bodies,
+    body: Bytes,
+}
+
+impl Bodies {
+    pub(super) fn add(&self, body: Bytes) -> UnderWay {
+        self.lock().push(body.clone());
+        UnderWay { bodies: self.clone(), body }
+    }
+
+    fn find(&self, lent: &[u8]) -> Option<Bytes> {
+        let wanted = lent.as_ptr_range();
+        let bodies = self.lock();
+        let body = bodies.iter().find(|body| {
+            let whole = body.as_ptr_range();
+            whole.start <= wanted.start && wanted.end <= whole.end
+        })?;
+        Some(body.slice_ref(lent))
+    }
+
+    fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+impl Drop for UnderWay {
+    fn drop(&mut self) {
+        let mut bodies = self.bodies.lock();
+        if let Some(at) = bodies.iter().position(|body| body.as_ptr() == self.body.as_ptr()) {
+            bodies.swap_remove(at);
+        }
+    }
+}
+
+#[derive(Debug)]
+enum Piece {
+    /// Of [`Gathered::copied`].
+    Copied(Range<usize>),
+    Kept(Bytes),
+}
+
+impl Piece {
+    fn len(&self) -> usize {
+        match self {
+            Self::Copied(range) => range.len(),
+            Self::Kept(part) => part.len(),
+        }
+    }
+
+    fn advance(&mut self, by: usize) {
+        match self {
+            Self::Copied(range) => range.start += by,
+            Self::Kept(part) => drop(part.split_to(by)),
+        }
+    }
+}
+
+/// What waits to be written, in order.
+#[derive(Debug, Default)]
+pub(super) struct Gathered {
+    pieces: VecDeque<Piece>,
+    /// Grows until everything is written.
+    copied: Vec<u8>,
+    /// Of all pieces, bytes.
+    length: usize,
+}
+
+impl Gathered {
+    /// Bytes.
+    pub(super) fn len(&self) -> usize {
+        self.length
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.length == 0
+    }
+
+    /// True when one write would not take another frame.
+    pub(super) fn is_full(&self) -> bool {
+        self.pieces.len() + 2 > SLICES
+    }
+
+    /// Adds what is lent at the end.
+    pub(super) fn add(&mut self, lent: &[u8], bodies: &Bodies) {
+        self.length += lent.len();
+        if lent.len() >= WORTH_A_SLICE
+            && let Some(part) = bodies.find(lent)
+        {
+            self.pieces.push_back(Piece::Kept(part));
+            return;
+        }
+        let start = self.copied.len();
+        self.copied.extend_from_slice(lent);
+        let end = self.copied.len();
+        match self.pieces.back_mut() {
+            Some(Piece::Copied(range)) => range.end = end,
+            _ => self.pieces.push_back(Piece::Copied(start..end)),
+        }
+    }
+
+    /// The front, as far as one write takes it: how many slices that is.
+    pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
+        let count = self.pieces.len().min(SLICES);
+        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
+            *slice = IoSlice::new(match piece {
+                Piece::Copied(range) => &self.copied[range.clone()],
+                Piece::Kept(part) => part,
+            });
+        }
+        count
+    }
+
+    /// Removes what was written, bytes, from the front.
+    pub(super) fn advance(&mut self, mut written: usize) {
+        self.length -= written;
+        while let Some(piece) = self.pieces.front_mut().filter(|piece| written >= piece.len()) {
+            written -= piece.len();
+            self.pieces.pop_front();
+        }
+        if let Some(piece) = self.pieces.front_mut() {
+            piece.advance(written);
+        } else {
+            self.copied.clear();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn written(gathered: &Gathered) -> Vec<u8> {
+        let mut slices = [IoSlice::new(&[]); SLICES];
+        let count = gathered.slices(&mut slices);
+        slices[..count].iter().flat_map(|slice| slice.to_vec()).collect()
+    }
+
+    #[test]
+    fn parts_of_a_body_that_is_under_way_are_kept_where_they_are_and_all_else_is_copied() {
+        let bodies = Bodies::default();
+        let body = Bytes::from((0..10_000).map(|i| (i / 7) as u8).collect::<Vec<u8>>());
+        let stranger = body.to_vec();
+        let under_way = bodies.add(body.clone());
+        let mut gathered = Gathered::default();
+        gathered.add(b"head", &bodies);
+        gathered.add(&body[100..4_100], &bodies);
+        gathered.add(b"head", &bodies);
+        gathered.add(&stranger[..2_000], &bodies);
+        gathered.add(&body[4_100..4_200], &bodies);
+        assert_eq!((gathered.pieces.len(), gathered.copied.len()), (3, 4 + 4 + 2_000 + 100));
+        assert!(matches!(&gathered.pieces[1], Piece::Kept(part) if part.as_ptr() == body[100..].as_ptr()));
+        drop(under_way);
+        gathered.add(&body[..2_000], &bodies);
+        assert_eq!((gathered.pieces.len(), gathered.len()), (3, 4 + 4_000 + 4 + 2_000 + 100 + 2_000));
+        let expected =
+            [b"head", &body[100..4_100], b"head", &body[..2_000], &body[4_100..4_200], &body[..2_000]];
+        assert_eq!(written(&gathered), expected.concat());
+    }
+
+    #[test]
+    fn a_body_that_is_under_way_twice_stays_until_both_requests_end() {
+        let bodies = Bodies::default();
+        let body = Bytes::from(vec![7; 2_000]);
+        let first = bodies.add(body.clone());
+        let second = bodies.add(body.clone());
+        drop(first);
+        assert!(bodies.find(&body).is_some());
+        drop(second);
+        assert!(bodies.find(&body).is_none() && bodies.lock().is_empty());
+    }
+
+    #[test]
+    fn whatever_the_kernel_takes_the_rest_stays_in_order() {
+        let bodies = Bodies::default();
+        let body = Bytes::from((0..8_000).map(|i| (i / 3) as u8).collect::<Vec<u8>>());
+        let _under_way = bodies.add(body.clone());
+        for step in [1, 7, 1_999, 2_000, 2_001, 2_009, 5_000, 8_036] {
+            let mut gathered = Gathered::default();
+            let mut expected = Vec::new();
+            for part in body.chunks(2_000) {
+                gathered.add(b"some head", &bodies);
+                gathered.add(part, &bodies);
+                expected.extend_from_slice(b"some head");
+                expected.extend_from_slice(part);
+            }
+            while !gathered.is_empty() {
+                assert_eq!(written(&gathered), expected);
+                let taken = step.min(gathered.len());
+                gathered.advance(taken);
+                expected.drain(..taken);
+            }
+            assert!(expected.is_empty() && gathered.pieces.is_empty() && gathered.copied.is_empty());
+        }
+    }
+
+    #[test]
+    fn what_is_gathered_fits_one_write() {
+        let bodies = Bodies::default();
+        let body = Bytes::from(vec![7; WORTH_A_SLICE]);
+        let _under_way = bodies.add(body.clone());
+        let mut gathered = Gathered::default();
+        while !gathered.is_full() {
+            gathered.add(b"head", &bodies);
+            gathered.add(&body, &bodies);
+        }
+        assert_eq!(gathered.pieces.len(), SLICES);
+        assert_eq!(written(&gathered).len(), gathered.len());
+    }
+}
