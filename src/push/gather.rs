@@ -2,23 +2,33 @@
 
 use std::collections::VecDeque;
 use std::io::IoSlice;
-use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
-use bytes::Bytes;
+use bytes::{Buf, Bytes, BytesMut};
 
-/// The most slices that one write takes: frames of the largest default size for a whole window, and their headers.
+/// The most slices that one write takes: more than a window of full frames, which are two each, and some small ones.
 pub(super) const SLICES: usize = 192;
+
+/// Slices of one more frame: what was copied before it, its header, its payload.
+const FRAME: usize = 3;
 
 /// A shorter piece is copied: that is cheaper than a slice of its own.
 const WORTH_A_SLICE: usize = 1_024;
+
+/// What is made room for at a time, bytes: HTTP/2 puts 256 of a frame together by itself, so it is headers of 64.
+const COPIES: usize = 64 * 265;
 
 /// The bodies of a connection's requests that are under way.
 ///
 /// HTTP/2 lends its transport a frame's bytes for as long as one call takes. Where they are a part of one of these, the transport
 /// keeps the part itself and need not copy.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Bodies(Arc<Mutex<Vec<Bytes>>>);
+pub(super) struct Bodies {
+    under_way: Arc<Mutex<Vec<Bytes>>>,
+    /// Bytes that were not copied.
+    #[cfg(test)]
+    pub(super) kept: Arc<std::sync::atomic::AtomicUsize>,
+}
 
 /// A request that is under way, until it is dropped.
 #[derive(Debug)]
@@ -40,11 +50,13 @@ impl Bodies {
             let whole = body.as_ptr_range();
             whole.start <= wanted.start && wanted.end <= whole.end
         })?;
+        #[cfg(test)]
+        self.kept.fetch_add(lent.len(), std::sync::atomic::Ordering::Relaxed);
         Some(body.slice_ref(lent))
     }
 
     fn lock(&self) -> MutexGuard<'_, Vec<Bytes>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -57,40 +69,21 @@ impl Drop for UnderWay {
     }
 }
 
-#[derive(Debug)]
-enum Piece {
-    /// Of [`Gathered::copied`].
-    Copied(Range<usize>),
-    Kept(Bytes),
-}
-
-impl Piece {
-    fn len(&self) -> usize {
-        match self {
-            Self::Copied(range) => range.len(),
-            Self::Kept(part) => part.len(),
-        }
-    }
-
-    fn advance(&mut self, by: usize) {
-        match self {
-            Self::Copied(range) => range.start += by,
-            Self::Kept(part) => drop(part.split_to(by)),
-        }
-    }
-}
-
 /// What waits to be written, in order.
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(super) struct Gathered {
-    pieces: VecDeque<Piece>,
-    /// Grows until everything is written.
-    copied: Vec<u8>,
-    /// Of all pieces, bytes.
+    pieces: VecDeque<Bytes>,
+    /// What was copied behind the last piece.
+    tail: BytesMut,
+    /// Of all, bytes.
     length: usize,
 }
 
 impl Gathered {
+    pub(super) fn new() -> Self {
+        Self { pieces: VecDeque::with_capacity(SLICES), tail: BytesMut::with_capacity(COPIES), length: 0 }
+    }
+
     /// Bytes.
     pub(super) fn len(&self) -> usize {
         self.length
@@ -100,9 +93,9 @@ impl Gathered {
         self.length == 0
     }
 
-    /// True when one write would not take another frame.
+    /// True when one write might not take another frame.
     pub(super) fn is_full(&self) -> bool {
-        self.pieces.len() + 2 > SLICES
+        self.pieces.len() + FRAME > SLICES
     }
 
     /// Adds what is lent at the end.
@@ -111,26 +104,30 @@ impl Gathered {
         if lent.len() >= WORTH_A_SLICE
             && let Some(part) = bodies.find(lent)
         {
-            self.pieces.push_back(Piece::Kept(part));
+            self.end_tail();
+            self.pieces.push_back(part);
             return;
         }
-        let start = self.copied.len();
-        self.copied.extend_from_slice(lent);
-        let end = self.copied.len();
-        match self.pieces.back_mut() {
-            Some(Piece::Copied(range)) => range.end = end,
-            _ => self.pieces.push_back(Piece::Copied(start..end)),
+        if self.tail.capacity() - self.tail.len() < lent.len() {
+            self.end_tail();
+            self.tail.reserve(lent.len().max(COPIES));
+        }
+        self.tail.extend_from_slice(lent);
+    }
+
+    fn end_tail(&mut self) {
+        if !self.tail.is_empty() {
+            self.pieces.push_back(self.tail.split().freeze());
         }
     }
 
     /// The front, as far as one write takes it: how many slices that is.
     pub(super) fn slices<'a>(&'a self, slices: &mut [IoSlice<'a>; SLICES]) -> usize {
-        let count = self.pieces.len().min(SLICES);
-        for (slice, piece) in slices.iter_mut().zip(&self.pieces) {
-            *slice = IoSlice::new(match piece {
-                Piece::Copied(range) => &self.copied[range.clone()],
-                Piece::Kept(part) => part,
-            });
+        let all = self.pieces.iter().map(|piece| &piece[..]).chain([&self.tail[..]]);
+        let mut count = 0;
+        for (slice, piece) in slices.iter_mut().zip(all) {
+            *slice = IoSlice::new(piece);
+            count += 1;
         }
         count
     }
@@ -138,15 +135,15 @@ impl Gathered {
     /// Removes what was written, bytes, from the front.
     pub(super) fn advance(&mut self, mut written: usize) {
         self.length -= written;
-        while let Some(piece) = self.pieces.front_mut().filter(|piece| written >= piece.len()) {
+        while let Some(piece) = self.pieces.front_mut() {
+            if written < piece.len() {
+                piece.advance(written);
+                return;
+            }
             written -= piece.len();
             self.pieces.pop_front();
         }
-        if let Some(piece) = self.pieces.front_mut() {
-            piece.advance(written);
-        } else {
-            self.copied.clear();
-        }
+        self.tail.advance(written);
     }
 }
 
@@ -166,17 +163,17 @@ mod tests {
         let body = Bytes::from((0..10_000).map(|i| (i / 7) as u8).collect::<Vec<u8>>());
         let stranger = body.to_vec();
         let under_way = bodies.add(body.clone());
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered::new();
         gathered.add(b"head", &bodies);
         gathered.add(&body[100..4_100], &bodies);
         gathered.add(b"head", &bodies);
         gathered.add(&stranger[..2_000], &bodies);
         gathered.add(&body[4_100..4_200], &bodies);
-        assert_eq!((gathered.pieces.len(), gathered.copied.len()), (3, 4 + 4 + 2_000 + 100));
-        assert!(matches!(&gathered.pieces[1], Piece::Kept(part) if part.as_ptr() == body[100..].as_ptr()));
+        assert_eq!((gathered.pieces.len(), gathered.tail.len()), (2, 4 + 2_000 + 100));
+        assert_eq!(gathered.pieces[1].as_ptr(), body[100..].as_ptr());
         drop(under_way);
         gathered.add(&body[..2_000], &bodies);
-        assert_eq!((gathered.pieces.len(), gathered.len()), (3, 4 + 4_000 + 4 + 2_000 + 100 + 2_000));
+        assert_eq!((gathered.pieces.len(), gathered.len()), (2, 4 + 4_000 + 4 + 2_000 + 100 + 2_000));
         let expected =
             [b"head", &body[100..4_100], b"head", &body[..2_000], &body[4_100..4_200], &body[..2_000]];
         assert_eq!(written(&gathered), expected.concat());
@@ -200,7 +197,7 @@ mod tests {
         let body = Bytes::from((0..8_000).map(|i| (i / 3) as u8).collect::<Vec<u8>>());
         let _under_way = bodies.add(body.clone());
         for step in [1, 7, 1_999, 2_000, 2_001, 2_009, 5_000, 8_036] {
-            let mut gathered = Gathered::default();
+            let mut gathered = Gathered::new();
             let mut expected = Vec::new();
             for part in body.chunks(2_000) {
                 gathered.add(b"some head", &bodies);
@@ -214,7 +211,7 @@ mod tests {
                 gathered.advance(taken);
                 expected.drain(..taken);
             }
-            assert!(expected.is_empty() && gathered.pieces.is_empty() && gathered.copied.is_empty());
+            assert!(expected.is_empty() && gathered.pieces.is_empty() && gathered.tail.is_empty());
         }
     }
 
@@ -223,12 +220,34 @@ mod tests {
         let bodies = Bodies::default();
         let body = Bytes::from(vec![7; WORTH_A_SLICE]);
         let _under_way = bodies.add(body.clone());
-        let mut gathered = Gathered::default();
+        let mut gathered = Gathered::new();
         while !gathered.is_full() {
             gathered.add(b"head", &bodies);
             gathered.add(&body, &bodies);
+            gathered.add(b"settings", &bodies);
+            assert_eq!(written(&gathered).len(), gathered.len());
         }
-        assert_eq!(gathered.pieces.len(), SLICES);
-        assert_eq!(written(&gathered).len(), gathered.len());
+        assert!(gathered.pieces.len() > SLICES - FRAME);
+    }
+
+    /// A peer that is always a frame behind must not make it grow.
+    #[test]
+    fn what_is_written_is_let_go_of_also_when_there_is_always_a_rest() {
+        let bodies = Bodies::default();
+        let body = Bytes::from(vec![7; WORTH_A_SLICE]);
+        let _under_way = bodies.add(body.clone());
+        let head = [1; 256];
+        let mut gathered = Gathered::new();
+        gathered.add(&body, &bodies);
+        let mut blocks = std::collections::HashSet::new();
+        for _ in 0..100_000 {
+            gathered.add(&head, &bodies);
+            gathered.add(&body, &bodies);
+            gathered.advance(head.len() + body.len());
+            assert!(gathered.pieces.len() <= 3 && gathered.tail.capacity() <= 2 * COPIES);
+            blocks.insert(gathered.tail.as_ptr() as usize / COPIES);
+        }
+        assert_eq!(gathered.len(), body.len());
+        assert!(blocks.len() < 1_000, "the same memory again and again, not {} pieces of it", blocks.len());
     }
 }

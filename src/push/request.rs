@@ -151,3 +151,55 @@ pub(super) fn status_of_reset(error: &hyper::Error) -> Option<Status> {
     }
     None
 }
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::Ordering::Relaxed;
+
+    use tokio::net::{TcpListener, TcpStream};
+
+    use super::*;
+    use crate::config::Tls;
+    use crate::push::dial::speak;
+
+    /// Takes a request and says that it was no good, which needs no message.
+    async fn refuse(stream: TcpStream) -> usize {
+        let mut connection = h2::server::handshake(stream).await.unwrap();
+        let (request, mut respond) = connection.accept().await.unwrap().unwrap();
+        let mut body = request.into_body();
+        let reading = tokio::spawn(async move {
+            let mut length = 0;
+            while let Some(data) = body.data().await {
+                let data = data.unwrap();
+                length += data.len();
+                body.flow_control().release_capacity(data.len()).unwrap();
+            }
+            let answer = Response::builder().header("grpc-status", "3").body(()).unwrap();
+            respond.send_response(answer, true).unwrap();
+            length
+        });
+        while connection.accept().await.is_some() {}
+        reading.await.unwrap()
+    }
+
+    /// HTTP/2 and hyper have to hand on the very bytes that they were given: else they would be copied, and nobody would notice.
+    #[tokio::test]
+    async fn a_body_is_written_from_where_it_is() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let endpoint: Endpoint = format!("http://{}", listener.local_addr().unwrap()).parse().unwrap();
+        let refusing = tokio::spawn(async move { refuse(listener.accept().await.unwrap().0).await });
+        let stream = TcpStream::connect((&*endpoint.host, endpoint.port)).await.unwrap();
+        let (mut caller, _broken) =
+            speak(stream, &endpoint, &Tls::default(), &mut Default::default()).await.unwrap();
+        let kept = caller.bodies.kept.clone();
+        let template = Template::new(&endpoint, PUSH_EVENTS).unwrap();
+        let body = Bytes::from(vec![7; 3_000_000]);
+
+        let (status, _) = caller.call(&template, body.clone(), None).await.unwrap();
+        assert_eq!(status.code(), Code::InvalidArgument);
+        drop(caller);
+        assert_eq!(refusing.await.unwrap(), body.len());
+        let kept = kept.load(Relaxed);
+        assert!(kept > body.len() / 100 * 97, "only {kept} bytes were not copied");
+    }
+}

@@ -38,14 +38,7 @@ impl Transport {
     /// The kernel's, when it refuses `TCP_NODELAY`.
     pub(super) fn new(stream: Wire, bodies: Bodies) -> io::Result<Self> {
         stream.socket().set_nodelay(true)?; // what is flushed is meant to leave
-        Ok(Self {
-            stream,
-            gathered: Gathered::default(),
-            bodies,
-            put_off: 0,
-            is_full: false,
-            ack_due: false,
-        })
+        Ok(Self { stream, gathered: Gathered::new(), bodies, put_off: 0, is_full: false, ack_due: false })
     }
 
     /// Acknowledges what was read, where nothing else does. Vector's server leaves Nagle on: its window updates and answers wait for
@@ -107,9 +100,6 @@ impl AsyncWrite for Transport {
         let mut taken = 0;
         for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
             let part = buf.len().min(GATHER - taken);
-            if part == 0 || this.gathered.is_full() {
-                break;
-            }
             this.gathered.add(&buf[..part], &this.bodies);
             taken += part;
         }
@@ -117,7 +107,7 @@ impl AsyncWrite for Transport {
     }
 
     fn is_write_vectored(&self) -> bool {
-        true // so that a frame's header and payload are copied once, into `gathered`
+        true // so that a frame's header and payload come together
     }
 
     fn poll_flush(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
@@ -144,6 +134,9 @@ impl AsyncWrite for Transport {
 #[cfg(test)]
 mod tests {
     use std::sync::Arc;
+    use std::sync::atomic::AtomicUsize;
+    use std::sync::atomic::Ordering::Relaxed;
+    use std::task::Wake;
 
     use bytes::Bytes;
     use futures_util::FutureExt;
@@ -213,6 +206,48 @@ mod tests {
         assert_eq!(&buffer, b"!");
     }
 
+    #[derive(Default)]
+    struct Wakes(AtomicUsize);
+
+    impl Wake for Wakes {
+        fn wake(self: Arc<Self>) {
+            self.0.fetch_add(1, Relaxed);
+        }
+    }
+
+    /// What one turn's flush does: whether it is done, and how often it asked for another turn.
+    fn flush(transport: &mut Transport) -> (Poll<()>, usize) {
+        let wakes = Arc::new(Wakes::default());
+        let waker = Arc::clone(&wakes).into();
+        let flushed = Pin::new(transport).poll_flush(&mut Context::from_waker(&waker));
+        (flushed.map(|flushed| flushed.unwrap()), wakes.0.load(Relaxed))
+    }
+
+    #[tokio::test]
+    async fn a_flush_waits_while_there_is_more_and_asks_for_a_turn_each_time() {
+        let (stream, mut peer) = pair().await;
+        let mut transport = Transport::new(Wire::Plain(stream), Bodies::default()).unwrap();
+        assert_eq!(flush(&mut transport), (Poll::Ready(()), 0), "nothing is there");
+        for piece in [&b"headers, "[..], b"the beginning of a body, ", b"and its end"] {
+            transport.write_all(piece).await.unwrap();
+            assert_eq!(flush(&mut transport), (Poll::Ready(()), 1));
+            assert!(!transport.gathered.is_empty());
+        }
+        assert_eq!(flush(&mut transport), (Poll::Ready(()), 0), "no more has come");
+        assert!(transport.gathered.is_empty());
+        transport.write_all(b"!").await.unwrap();
+        assert_eq!(
+            flush(&mut transport),
+            (Poll::Ready(()), 1),
+            "less than the last time, but more than nothing"
+        );
+        assert_eq!(flush(&mut transport), (Poll::Ready(()), 0));
+        drop(transport);
+        let mut received = String::new();
+        peer.read_to_string(&mut received).await.unwrap();
+        assert_eq!(received, "headers, the beginning of a body, and its end!");
+    }
+
     #[tokio::test]
     async fn a_full_socket_is_waited_for_and_not_asked_again_and_again() {
         let (stream, mut peer) = pair().await;
@@ -222,7 +257,9 @@ mod tests {
         while transport.write_all(&piece).now_or_never().is_some() {
             sent += piece.len();
         }
-        assert!(transport.flush().now_or_never().is_none(), "it waits for the kernel's word");
+        for _ in 0..3 {
+            assert_eq!(flush(&mut transport), (Poll::Pending, 0), "the kernel says when");
+        }
         let reading = tokio::spawn(async move {
             let mut received = 0;
             let mut buffer = vec![0; 1 << 20];
