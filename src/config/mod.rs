@@ -3,19 +3,27 @@
 //! Names and defaults are those of the configuration file's contract; where Vector has the option, its name
 //! is Vector's. In: a file and flags, collected in a [`Draft`]. Out: [`Config`], or every problem that was found.
 
+mod buffer;
 mod check;
 mod draft;
 mod endpoint;
 mod file;
 pub mod keys;
+mod listener;
+mod log;
 mod origins;
 pub mod show;
 pub mod units;
 pub mod variables;
+mod vector;
 
+pub use buffer::{Batch, Buffer, WhenFull};
 pub use draft::Draft;
 pub use endpoint::Endpoint;
+pub use listener::{Listener, RateLimit, Steering};
+pub use log::{Log, LogFormat, LogLevel};
 pub use origins::Origins;
+pub use vector::{Compression, DeadLetter, OnRejected, Tls, Vector};
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -71,68 +79,6 @@ pub struct Config {
     pub self_metrics: bool,
 }
 
-/// What is logged, and how.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct Log {
-    /// The least grave lines that are logged.
-    pub level: LogLevel,
-    /// How a line looks.
-    pub format: LogFormat,
-}
-
-impl Default for Log {
-    fn default() -> Self {
-        Self { level: LogLevel::Info, format: LogFormat::Auto }
-    }
-}
-
-/// How grave a log line is; Vector's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogLevel {
-    /// What only a developer wants.
-    Trace,
-    /// What helps to find a fault.
-    Debug,
-    /// What is worth knowing.
-    Info,
-    /// What may need somebody.
-    Warn,
-    /// What needs somebody.
-    Error,
-    /// Nothing at all.
-    Off,
-}
-
-/// How a log line looks.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum LogFormat {
-    /// For people on a terminal, JSON elsewhere.
-    Auto,
-    /// For people.
-    Text,
-    /// One JSON object a line.
-    Json,
-}
-
-/// One address and its group of sockets.
-#[derive(Debug, Clone)]
-pub struct Listener {
-    /// The address and UDP port.
-    pub address: SocketAddr,
-    /// Sockets and threads.
-    pub workers: usize,
-    /// Which worker gets a datagram.
-    pub steering: Steering,
-    /// Receive buffer of the whole group, bytes.
-    pub receive_buffer_bytes: usize,
-    /// The longest datagram taken, bytes; a longer one is counted and discarded, as in Vector.
-    pub max_length: usize,
-    /// Who may send; what others send is counted and discarded.
-    pub permit_origin: Origins,
-}
-
 /// The admin port.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct Admin {
@@ -153,147 +99,6 @@ impl Default for Admin {
 /// A choice as it is written in a configuration.
 pub fn word(choice: &impl clap::ValueEnum) -> String {
     choice.to_possible_value().map(|value| value.get_name().to_owned()).unwrap_or_default()
-}
-
-/// Which socket of a group the kernel gives a datagram to.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Deserialize, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Steering {
-    /// A random one: one flow uses every core, at the price of its order.
-    Spread,
-    /// By the flow's addresses and ports: keeps each sender's order.
-    Flow,
-    /// By the core that received it: cache-local where the network card spreads by itself.
-    Cpu,
-}
-
-/// When a batch closes: whichever comes first.
-#[derive(Debug, Clone, Copy)]
-pub struct Batch {
-    /// Bytes on the wire.
-    pub max_bytes: usize,
-    /// Events.
-    pub max_events: usize,
-    /// Age.
-    pub timeout: Duration,
-}
-
-/// How much each sender may send; the names are those of Vector's `throttle` transform.
-#[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub struct RateLimit {
-    /// Datagrams in a window; 0 for no limit.
-    pub threshold: usize,
-    /// The window.
-    pub window: Duration,
-}
-
-impl Default for RateLimit {
-    fn default() -> Self {
-        Self { threshold: 0, window: Duration::from_secs(1) }
-    }
-}
-
-/// The queue between workers and pushers.
-#[derive(Debug, Clone, Copy)]
-pub struct Buffer {
-    /// Bytes of waiting batches.
-    pub max_bytes: usize,
-    /// What happens to a batch that does not fit.
-    pub when_full: WhenFull,
-    /// Bytes of batches on disk, with `overflow`.
-    pub max_disk_bytes: usize,
-}
-
-/// What happens to a batch that does not fit the queue; Vector's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum WhenFull {
-    /// Reading stops; the kernel's buffer and drop counter take over.
-    Block,
-    /// The new batch is shed and counted.
-    #[value(name = "drop_newest")]
-    DropNewest,
-    /// It goes to disk, up to `max_disk_bytes`.
-    Overflow,
-}
-
-/// Where and how to push.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Vector {
-    /// Vector sources.
-    pub endpoints: Vec<Endpoint>,
-    /// HTTP/2 connections to each.
-    pub connections: usize,
-    /// Requests in flight on each connection.
-    pub streams: usize,
-    /// Whether each sender's order is kept: one request in flight for each worker.
-    pub ordered: bool,
-    /// A request's deadline.
-    pub request_timeout: Duration,
-    /// The first wait after a failure; it doubles from there.
-    pub retry_initial_backoff: Duration,
-    /// How long a batch is tried, from its first datagram on; none: for ever.
-    pub retry_max_duration: Option<Duration>,
-    /// What becomes of a batch that a sink refused something of.
-    pub on_rejected: OnRejected,
-    /// How requests are compressed.
-    pub compression: Compression,
-    /// How `https://` endpoints are spoken to.
-    pub tls: Tls,
-}
-
-/// How requests are compressed; Vector's words.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum Compression {
-    /// Not at all.
-    None,
-    /// RFC 1952: every Vector knows it.
-    Gzip,
-    /// RFC 8878: the newest ones know it.
-    Zstd,
-}
-
-/// What becomes of a batch of which a sink refused something for good.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, clap::ValueEnum, serde::Serialize)]
-#[serde(rename_all = "snake_case")]
-pub enum OnRejected {
-    /// It is rejected as a whole: its good events may be delivered, and would be twice.
-    Drop,
-    /// It is halved and sent again, down to the event: the good ones may be delivered twice.
-    Split,
-}
-
-/// The file of events that Vector refuses for good.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct DeadLetter {
-    /// Where it is; none where they are only counted.
-    pub path: Option<PathBuf>,
-    /// Its largest size, bytes.
-    pub max_bytes: usize,
-}
-
-impl Default for DeadLetter {
-    fn default() -> Self {
-        Self { path: None, max_bytes: 64 << 20 }
-    }
-}
-
-/// TLS to Vector; the names are Vector's. Files are read anew for each connection.
-#[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Tls {
-    /// Certificates of the CAs that are trusted (PEM); the system's roots when none.
-    pub ca_file: Option<PathBuf>,
-    /// This side's certificate and what leads to its CA (PEM).
-    pub crt_file: Option<PathBuf>,
-    /// Its private key (PEM).
-    pub key_file: Option<PathBuf>,
-    /// The name that Vector's certificate has to have; the endpoint's host when empty.
-    pub server_name: String,
-    /// Whether Vector's certificate is verified at all.
-    pub verify_certificate: bool,
-    /// Whether its name is.
-    pub verify_hostname: bool,
 }
 
 /// Something a person has to change.
@@ -333,69 +138,6 @@ impl Default for Config {
             takeover_stay: false,
             self_metrics: false,
         }
-    }
-}
-
-impl Default for Batch {
-    fn default() -> Self {
-        Self { max_bytes: 1 << 20, max_events: 1_000, timeout: Duration::from_millis(200) }
-    }
-}
-
-impl Default for Buffer {
-    fn default() -> Self {
-        Self { max_bytes: 256 << 20, when_full: WhenFull::Block, max_disk_bytes: 1 << 30 }
-    }
-}
-
-impl Default for Vector {
-    fn default() -> Self {
-        Self {
-            endpoints: Vec::new(),
-            connections: 2,
-            streams: 4,
-            ordered: false,
-            request_timeout: Duration::from_secs(60),
-            retry_initial_backoff: Duration::from_millis(100),
-            retry_max_duration: None,
-            on_rejected: OnRejected::Drop,
-            compression: Compression::None,
-            tls: Tls::default(),
-        }
-    }
-}
-
-impl Default for Tls {
-    fn default() -> Self {
-        Self {
-            ca_file: None,
-            crt_file: None,
-            key_file: None,
-            server_name: String::new(),
-            verify_certificate: true,
-            verify_hostname: true,
-        }
-    }
-}
-
-impl Listener {
-    /// A listener with the defaults: a worker for each usable core, spread, 64 MiB.
-    pub fn new(address: SocketAddr) -> Self {
-        Self {
-            address,
-            workers: usable_cores(),
-            steering: Steering::Spread,
-            receive_buffer_bytes: 64 << 20,
-            max_length: MAX_DATAGRAM,
-            permit_origin: Origins::default(),
-        }
-    }
-
-    /// Whether an IPv6 wildcard takes IPv4 as well: not where another of `all` has that port for IPv4.
-    pub fn is_dual_stack(&self, all: &[Self]) -> bool {
-        let takes_ipv4 =
-            |other: &Self| other.address.is_ipv4() && other.address.port() == self.address.port();
-        !all.iter().any(takes_ipv4)
     }
 }
 

@@ -13,8 +13,8 @@ use super::wire::Wire;
 
 /// As much as is written at once, bytes: one of Vector's windows, with the headers of its frames.
 ///
-/// HTTP/2 writes a frame a call, and the receiver wakes for each. Gathering 64 KiB took 15–20 % off Vector's CPU; more, without a
-/// copy, takes a sixth off the whole of ours and 7 % off the receiver's (bench/HISTORY.md).
+/// HTTP/2 writes a frame a call, and the receiver wakes for each. Gathering 64 KiB took 15–20 % off Vector's CPU; a window, without a
+/// copy, takes a sixth off ours and 7 % off a receiver's (bench/HISTORY.md).
 pub(super) const GATHER: usize = (1 << 20) + (4 << 10);
 
 /// A stream that acknowledges what it reads as soon as nothing it writes does, and gathers writes until they are flushed.
