@@ -8,14 +8,8 @@ use std::task::{Context, Poll, ready};
 use socket2::SockRef;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 
-use super::gather::{Bodies, Gathered, SLICES};
+use super::gather::{Bodies, GATHER, Gathered, SLICES};
 use super::wire::Wire;
-
-/// As much as is written at once, bytes: one of Vector's windows, with the headers of its frames.
-///
-/// HTTP/2 writes a frame a call, and the receiver wakes for each. Gathering 64 KiB took 15–20 % off Vector's CPU; a window, without a
-/// copy, takes a sixth off ours and 7 % off a receiver's (bench/HISTORY.md).
-pub(super) const GATHER: usize = (1 << 20) + (4 << 10);
 
 /// A stream that acknowledges what it reads as soon as nothing it writes does, and gathers writes until they are flushed.
 #[derive(Debug)]
@@ -94,11 +88,11 @@ impl AsyncWrite for Transport {
     ) -> Poll<io::Result<usize>> {
         let length: usize = bufs.iter().map(|buf| buf.len()).sum();
         let this = &mut *self;
-        if this.gathered.is_full() || this.gathered.len() + length > GATHER {
+        if !this.gathered.has_room_for(length) {
             ready!(this.poll_drain(cx))?;
         }
         let mut taken = 0;
-        for buf in bufs.iter().filter(|buf| !buf.is_empty()) {
+        for buf in bufs {
             let part = buf.len().min(GATHER - taken);
             this.gathered.add(&buf[..part], &this.bodies);
             taken += part;
